@@ -21,15 +21,13 @@ PACKAGES_plugs := gem-llm 'minari[create,hdf5]' skrl smolagents textarena
 EXTRAS_agile := pettingzoo,test
 PACKAGES_agile := agilerl accelerate peft transformers
 PLUG_TESTS_agile := tests/examples/test_plugs.py
-# For `python -m benchmarks.learning_peers` alone, by `make .venv-agilellm/.installed`.
-EXTRAS_agilellm := pettingzoo
-PACKAGES_agilellm := 'agilerl[cpu-llm]'
 EXTRAS_ray := dev,ray,rllib
 # On Ray's older Gymnasium.
 TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py tests/task_gym/workers \
     tests/gamespiel/test_ray.py
 PLUG_TESTS := $(foreach name,openenv rllib skrl tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
-    tests/docs/test_plug_in_md.py tests/examples/test_plugs.py tests/gamespiel/test_reporting.py
+    $(addprefix tests/docs/test_blocks.py::,test_plug_in_runs test_versions_of_plug_in_are_those_that_are_pinned) \
+    tests/examples/test_plugs.py tests/gamespiel/test_reporting.py
 
 # The tests of the environments with the lowest versions that setup.cfg allows, and without PyTorch.
 LOWEST := .venv-lowest
@@ -167,7 +165,7 @@ $(LOWEST)/.installed: constraints-lowest.txt setup.py setup.cfg pyproject.toml c
 	@touch $@
 
 comparisons: $(DOCS)/.compared
-	$(DOCS)/bin/python -m pytest tests/docs/test_comparisons_md.py $(ARGS)
+	$(DOCS)/bin/python -m pytest tests/docs/test_blocks.py -k comparisons $(ARGS)
 
 $(DOCS)/.installed: Makefile constraints.txt constraints-docs.txt
 	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
@@ -191,5 +189,5 @@ $(LINK):
 	ln -s ../agents $@
 
 clean:
-	rm -rf $(LINK) $(VENV) $(PLUGS:%=.venv-%) .venv-agilellm $(DOCS) $(BROWSER) $(LOWEST) $(VLLM) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(LINK) $(VENV) $(PLUGS:%=.venv-%) $(DOCS) $(BROWSER) $(LOWEST) $(VLLM) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,7 +11,6 @@ Ends in one line of JSON, which is also written to a new file in `runs/benchmark
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import math
@@ -23,7 +22,7 @@ import torch
 from rich.console import Console
 from stable_baselines3.common.logger import Logger
 
-from benchmarks.ending import Row, end, parse, rows_there
+from benchmarks.ending import Row, end, make_parser, parse, rows_there
 from benchmarks.machine import machine
 from gamespiel.agents.runs.stats import mean_interval
 from gamespiel.assembly import make_algorithm
@@ -130,7 +129,7 @@ def _finite(interval: Sequence[float]) -> list[float | None]:
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Runs the benchmark; returns its results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = make_parser("curricula", __doc__)
     parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=SAMPLERS, metavar="NAME")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], metavar="N", help="[0 1 2]")
     parser.add_argument("--decisions", type=int, default=DECISIONS, help=f"per run [{DECISIONS}]")

@@ -27,6 +27,15 @@ Draw = Callable[[dict[str, Any], Path], object]
 """(results, path of the picture) -> ignored."""
 
 
+def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser for ``python -m benchmarks.NAME``; the description is the module's docstring."""
+    return argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
     """Parses a benchmark's options and the common ones, `--keep` and `--out`.
 

@@ -6,27 +6,22 @@ The agent's decisions per second, in one process and one thread, every seat draw
 - `raw`: GameSpiel-v0 without wrappers, `rules=False`, seeded once,
 - `gym_make`: the same as `gym.make` returns it,
 - `reseeded`: the same as `raw`, with `reset(seed=)` at every episode,
-- `rl_environment`: OpenSpiel's own, which shows tensors,
-- `shimmy`: Shimmy's PettingZoo environment, which shows tensors, if it is installed.
+- `rl_environment`: OpenSpiel's own, which shows tensors.
 
 The first four play the same games. The texts and masks of `bare` and `raw` are compared to the byte before
 any timing. All take turns in short rounds. A ratio is the median over the rounds, of CPU time.
-
-The second table divides the time of `raw`. With `--search`, the third has the cost per move of `mcts` and
-`mcts-python`.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 import gymnasium as gym
@@ -34,27 +29,18 @@ from open_spiel.python import rl_environment
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.ending import end, parse
+from benchmarks.ending import end, make_parser, parse
 from benchmarks.loops import (
     RecordingAgent,
     UniformAgent,
-    look_away,
     play_bare,
     play_environment,
-    play_reseeded,
     play_rl_environment,
-    play_shimmy,
 )
 from benchmarks.machine import machine
-from benchmarks.searches import SEARCHED, SEARCHES, measure_search
-from game_gym.backends import Turn
 from game_gym.games import DECLARED, TABLE
-from game_gym.prompts import render_turn
-from game_gym.spec import State, Variant, load_variant
+from game_gym.spec import Variant, load_variant
 from game_gym.task import encode
-
-HEADLINE = ("leduc_poker", "othello", "chess")
-ORDER = (*HEADLINE, *(name for name in TABLE if name not in HEADLINE))
 
 #: Contenders that play exactly the games of `bare`, which is the first.
 SAME_GAMES = ("bare", "raw", "gym_make", "reseeded")
@@ -65,17 +51,8 @@ ROUNDS, FEW_ROUNDS = 40, 5
 #: Episodes compared to the byte before a game is timed.
 CHECKED = 3
 
-#: The number of decisions whose parts are timed, and how often they are timed.
-PROFILED, LAPS = 500, 9
-
-#: Above this many CPU seconds, a search's cost is scaled up from fewer simulations.
-SEARCH_LIMIT = 15.0
-
 Play = Callable[[int, int, UniformAgent], int]
 """(first seed, episodes, agent) -> decisions."""
-
-Position = tuple[State, int, list[int]]
-"""A state, the agent's seat, its legal actions."""
 
 
 @dataclass(frozen=True)
@@ -103,28 +80,13 @@ def make_env(name: str) -> gym.Env[Any, Any]:
 def contenders(name: str) -> dict[str, Play]:
     """Returns all contenders on this machine, by key."""
     variant, wrapped = find_variant(name), make_env(name)
-    plays: dict[str, Play] = {
+    return {
         "bare": partial(play_bare, variant),
         "raw": partial(play_environment, wrapped.unwrapped),
         "gym_make": partial(play_environment, wrapped),
-        "reseeded": partial(play_reseeded, wrapped.unwrapped),
+        "reseeded": partial(play_environment, wrapped.unwrapped, reseed=True),
         "rl_environment": partial(play_rl_environment, rl_environment.Environment(variant.game)),
     }
-    if installed("shimmy") is not None:
-        from shimmy import OpenSpielCompatibilityV0
-
-        # It reloads its game at every reset, from the name.
-        shimmy = OpenSpielCompatibilityV0(game_name=name, config=DECLARED[name].params(0))
-        plays["shimmy"] = partial(play_shimmy, shimmy)
-    return plays
-
-
-def installed(package: str) -> str | None:
-    """Returns the version of a package, or None if it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def check_same(name: str, episodes: int) -> int:
@@ -203,65 +165,6 @@ def median(values: Iterable[float]) -> float:
     return float(f"{statistics.median(values):.4g}")
 
 
-# -- where the time goes -----------------------------------------------------------------------------------
-
-#: The parts of a decision of `raw`, in the order of the table.
-PARTS = ("game", "describe", "choices", "layout", "info", "rest")
-
-
-def profile(name: str, decisions: int) -> dict[str, float]:
-    """Returns the CPU microseconds per decision of `raw`: "total", and each of ``PARTS``.
-
-    "game" is the bare loop without observations: chance, opponents and moves. The next four are timed one by
-    one over the positions of these games: the state in words, the actions' names and lines, the layout of the
-    text, and ``info`` with its mask. "rest" is the remainder: resets, ends of games, checks and calls. It can
-    be below zero, because a part that is timed alone uses the processor's caches differently.
-    """
-    variant, env = find_variant(name), make_env(name).unwrapped
-    describe, choices = variant.spec.describe, variant.choices
-    info = env._info  # type: ignore[attr-defined]
-    positions, episodes = record_positions(variant, decisions)
-    turns = [
-        Turn(seat, "", legal, choices(state, seat, legal)[0], 0.0, None) for state, seat, legal in positions
-    ]
-    works: dict[str, Callable[[], Any]] = {
-        "total": lambda: play_environment(env, 0, episodes, UniformAgent(0)),
-        "game": lambda: play_bare(variant, 0, episodes, UniformAgent(0), look_away),
-        "describe": lambda: [describe(state, seat) for state, seat, _ in positions],
-        "choices": lambda: [choices(state, seat, legal) for state, seat, legal in positions],
-        "layout": lambda: [
-            render_turn(variant, state, seat, False, legal) for state, seat, legal in positions
-        ],
-        "info": lambda: [info(turn) for turn in turns],
-    }
-    laps = [{part: cpu_seconds(work) for part, work in works.items()} for _ in range(LAPS)]
-    spent = {part: statistics.median(lap[part] for lap in laps) / len(positions) * 1e6 for part in works}
-    spent["layout"] -= spent["describe"] + spent["choices"]
-    spent["rest"] = spent["total"] - sum(spent[part] for part in PARTS if part != "rest")
-    return {part: round(microseconds, 2) for part, microseconds in spent.items()}
-
-
-def record_positions(variant: Variant, decisions: int) -> tuple[list[Position], int]:
-    """Returns at least ``decisions`` positions of the agent, and the number of episodes with them."""
-    positions: list[Position] = []
-
-    def remember(variant: Variant, state: State, seat: int, legal: list[int]) -> tuple[str, Any]:
-        positions.append((state.clone(), seat, legal))
-        return "", None
-
-    episodes = 1
-    while play_bare(variant, 0, episodes, UniformAgent(0), remember) < decisions:
-        positions.clear()
-        episodes *= 2
-    return positions, episodes
-
-
-def cpu_seconds(work: Callable[[], Any]) -> float:
-    begun = time.process_time()
-    work()
-    return time.process_time() - begun
-
-
 # -- the run -----------------------------------------------------------------------------------------------
 
 
@@ -282,78 +185,31 @@ def print_rates(console: Console, games: Mapping[str, Any], overall: Mapping[str
         shares = [f"{overall[key][name]:.2f}" for key in SAME_GAMES[1:]]
         table.add_row(name, "", "", *shares, *(f"{overall[key][name]:.1f}" for key in others))
     console.print(table)
-    if installed("shimmy") is None:
-        console.print("shimmy: not installed (pip install shimmy pettingzoo)")
-
-
-def print_profiles(console: Console, profiles: Mapping[str, Mapping[str, float]]) -> None:
-    table = Table(title="The time of `raw` by part, per decision", title_justify="left")
-    table.add_column("game")
-    for heading in ("µs", *PARTS):
-        table.add_column(heading, justify="right")
-    for name, spent in profiles.items():
-        shares = [f"{spent[part] / spent['total']:.0%}" for part in PARTS]
-        table.add_row(name, f"{spent['total']:.1f}", *shares)
-    console.print(table)
-
-
-def print_searches(console: Console, searches: Mapping[str, Any]) -> None:
-    table = Table(title="CPU seconds of a game's first move", title_justify="left")
-    table.add_column("game")
-    for heading in ("budget", *SEARCHES, "ratio"):
-        table.add_column(heading, justify="right")
-    for name, one in searches.items():
-        shown = [f"{'~' if one[key]['extrapolated'] else ''}{one[key]['seconds']:,.3g}" for key in SEARCHES]
-        table.add_row(name, one["budget"], *shown, f"{one['ratio']:,.3g}")
-    console.print(table)
-    console.print("~ scaled up in proportion from fewer simulations")
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.env_speed",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("env_speed", __doc__)
     parser.add_argument(
-        "--games", nargs="+", default=ORDER, choices=TABLE, metavar="GAME", help="of the task-id table [all]"
+        "--games", nargs="+", default=TABLE, choices=TABLE, metavar="GAME", help="of the task-id table [all]"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU time of a contender and game [1]")
-    parser.add_argument("--search", action="store_true", help="measure the search opponents too (minutes)")
     given = parse(parser, argv)
-    console = Console(width=120)
 
-    games, profiles, searches = {}, {}, {}
+    games = {}
     for name in given.games:
         decisions = check_same(name, CHECKED)
         print(f"{name}: {decisions} decisions alike", flush=True)
         games[name] = summary(measure(contenders(name), given.seconds))
-        if name in HEADLINE:
-            profiles[name] = profile(name, PROFILED)
     overall = overview(games)
-    print_rates(console, games, overall)
-    if profiles:
-        print_profiles(console, profiles)
-    if given.search:
-        for name in given.games:
-            if name in SEARCHED:
-                print(f"{name}: searching", flush=True)
-                searches[name] = compare_searches(name, SEARCH_LIMIT)
-        print_searches(console, searches)
-
-    packages = {
-        name: installed(name) for name in ("gymnasium", "open-spiel", "numpy", "shimmy", "pettingzoo")
-    }
+    print_rates(Console(width=120), games, overall)
     results = {
         "benchmark": "env_speed",
-        "machine": machine() | packages,
+        "machine": machine() | {name: version(name) for name in ("gymnasium", "open-spiel", "numpy")},
         "opponent": "random",
         "rules": False,
         "seconds": given.seconds,
         "games": games,
         "overall": overall,
-        "profile": profiles,
-        "search": searches,
     }
     return end(results, given.out)
 
@@ -365,18 +221,6 @@ def overview(games: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         for key, ratio in (one["over_bare"] | one["raw_over"]).items():
             ratios.setdefault(key, []).append(ratio)
     return {key: {"least": min(own), "median": median(own)} for key, own in ratios.items()}
-
-
-def compare_searches(name: str, limit: float) -> dict[str, Any]:
-    """Returns the searches' costs as plain data, and the ratio of the Python search to the C++ search."""
-    budget = DECLARED[name].budget
-    assert budget is not None
-    costs = {key: measure_search(key, name, limit) for key in SEARCHES}
-    return {
-        "budget": f"{budget.simulations}x{budget.rollouts}",
-        **{key: asdict(cost) for key, cost in costs.items()},
-        "ratio": float(f"{costs['mcts-python'].seconds / costs['mcts'].seconds:.4g}"),
-    }
 
 
 if __name__ == "__main__":

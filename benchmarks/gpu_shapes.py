@@ -31,7 +31,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmarks.ending import Row, end, parse
+from benchmarks.ending import Row, end, make_parser, parse
 from benchmarks.graph_rows import WAYS, RowReader, round_up, time_ways
 from benchmarks.machine import machine
 from gamespiel.agents.engines.tree_attention import Layout
@@ -210,7 +210,7 @@ def time_on_gpu(given: argparse.Namespace) -> tuple[list[Row], list[str]]:
 
 def main(argv: Sequence[str] | None = None) -> Row:
     """Measures and returns the results."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = make_parser("gpu_shapes", __doc__)
     parser.add_argument("--model", default="tiny", metavar="NAME", help="whose tokenizer [tiny]")
     parser.add_argument("--games", nargs="+", default=list(GAMES), choices=GAMES, help="[all]")
     parser.add_argument("--readings", nargs="+", default=["shared", "padded"], metavar="NAME", help="[both]")

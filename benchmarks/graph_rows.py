@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.ending import Row
+from benchmarks.train_step import clocked
 from gamespiel.agents.engines.shared import TILE, SharedEngine
 from gamespiel.agents.engines.token_tree import (
     Tiles,
@@ -319,11 +319,4 @@ def _time(call: Callable[[], None], repetitions: int) -> float:
     """Returns the median of wall-clock milliseconds: the launches on the CPU are what is asked about."""
     for _ in range(WARM_UP):
         call()
-    taken = []
-    for _ in range(repetitions):
-        torch.cuda.synchronize()
-        begun = time.perf_counter()
-        call()
-        torch.cuda.synchronize()
-        taken.append(time.perf_counter() - begun)
-    return round(statistics.median(taken) * 1e3, 3)
+    return round(statistics.median(clocked(call) for _ in range(repetitions)) * 1e3, 3)

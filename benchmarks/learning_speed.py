@@ -10,7 +10,6 @@ Ends in one line of JSON, which is also written to a new file in `runs/benchmark
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +24,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from benchmarks.ending import end, parse
+from benchmarks.ending import end, make_parser, parse
 from benchmarks.machine import machine
 from game_gym import exact
 from game_gym.wrappers import TensorObservation
@@ -298,11 +297,7 @@ def draw(results: Mapping[str, Any], path: Path) -> Path:
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.learning_speed",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("learning_speed", __doc__)
     parser.add_argument("--decisions", type=int, default=200_000, help="of each learner [200000]")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], metavar="SEED", help="a run each [0]")
     parser.add_argument("--threads", type=int, help="CPU threads (left out: torch decides)")

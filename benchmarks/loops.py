@@ -15,7 +15,7 @@ import pyspiel
 
 from game_gym.spec import State, Variant
 from task_gym.contract import CLOSING
-from task_gym.seeding import SEED_LIMIT, Stream
+from task_gym.seeding import DRAWN_LIMIT, Stream
 
 CHANCE, SIMULTANEOUS, TERMINAL = (
     int(player)
@@ -61,11 +61,6 @@ def look(variant: Variant, state: State, seat: int, legal: list[int]) -> tuple[s
     return text, mask
 
 
-def look_away(variant: Variant, state: State, seat: int, legal: list[int]) -> tuple[str, Any]:
-    """Returns an empty text and no mask, which leaves the cost of the game itself."""
-    return "", None
-
-
 def play_bare(variant: Variant, seed: int, episodes: int, agent: UniformAgent, look: Look = look) -> int:
     """Plays bare pyspiel, with the environment's strings, masks and random streams.
 
@@ -77,7 +72,7 @@ def play_bare(variant: Variant, seed: int, episodes: int, agent: UniformAgent, l
     decisions = 0
     for episode in range(episodes):
         if episode:
-            seed = int(generator.random() * SEED_LIMIT)
+            seed = int(generator.random() * DRAWN_LIMIT)
         seat = seed % players
         chance.seed(seed + 100)
         for other in range(players):
@@ -108,33 +103,22 @@ def play_bare(variant: Variant, seed: int, episodes: int, agent: UniformAgent, l
     return decisions
 
 
-def play_environment(env: gym.Env[Any, Any], seed: int, episodes: int, agent: UniformAgent) -> int:
-    """Plays a GameSpiel environment that is seeded once."""
-    decisions = 0
-    for episode in range(episodes):
-        decisions += _play_on(env, env.reset() if episode else env.reset(seed=seed), agent)
-    return decisions
-
-
-def play_reseeded(env: gym.Env[Any, Any], seed: int, episodes: int, agent: UniformAgent) -> int:
-    """Plays a GameSpiel environment with ``reset(seed=)`` at every episode, as the trainer does."""
+def play_environment(
+    env: gym.Env[Any, Any], seed: int, episodes: int, agent: UniformAgent, reseed: bool = False
+) -> int:
+    """Plays a GameSpiel environment; with ``reseed``, every episode has a seed, as in the trainer."""
     generator = np.random.default_rng(seed)
     decisions = 0
     for episode in range(episodes):
         if episode:
-            seed = int(generator.random() * SEED_LIMIT)
-        decisions += _play_on(env, env.reset(seed=seed), agent)
-    return decisions
-
-
-def _play_on(env: gym.Env[Any, Any], begun: tuple[Any, dict[str, Any]], agent: UniformAgent) -> int:
-    shown, info = begun
-    over, decisions = "result" in info, 0
-    while not over:
-        action = agent.act(shown, info["action_mask"], info["legal_actions"])
-        shown, _, terminated, truncated, info = env.step(action)
-        over = terminated or truncated
-        decisions += 1
+            seed = int(generator.random() * DRAWN_LIMIT)
+        shown, info = env.reset(seed=seed) if reseed or not episode else env.reset()
+        over = "result" in info
+        while not over:
+            action = agent.act(shown, info["action_mask"], info["legal_actions"])
+            shown, _, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+            decisions += 1
     return decisions
 
 
@@ -145,7 +129,7 @@ def play_rl_environment(env: Any, seed: int, episodes: int, agent: UniformAgent)
     decisions = 0
     for episode in range(episodes):
         if episode:
-            seed = int(generator.random() * SEED_LIMIT)
+            seed = int(generator.random() * DRAWN_LIMIT)
         seat = seed % env.num_players
         step = env.reset()
         while not step.last():
@@ -158,24 +142,4 @@ def play_rl_environment(env: Any, seed: int, episodes: int, agent: UniformAgent)
                 actions.append(mover.act(shown[seated], None, legal[seated]))
                 decisions += seated == seat
             step = env.step(actions)
-    return decisions
-
-
-def play_shimmy(env: Any, seed: int, episodes: int, agent: UniformAgent) -> int:
-    """Plays Shimmy's PettingZoo environment, which shows every seat's tensor and mask at every node."""
-    generator, others = np.random.default_rng(seed), UniformAgent(seed + 1)
-    decisions = 0
-    for episode in range(episodes):
-        if episode:
-            seed = int(generator.random() * SEED_LIMIT)
-        env.reset(seed=seed)
-        own = env.possible_agents[seed % len(env.possible_agents)]
-        for name in env.agent_iter():
-            shown, _, terminated, truncated, info = env.last()
-            if terminated or truncated:
-                break  # all seats end together
-            mask = info["action_mask"]
-            mover = agent if name == own else others
-            env.step(mover.act(shown, mask, np.flatnonzero(mask).tolist()))
-            decisions += name == own
     return decisions

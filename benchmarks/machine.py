@@ -18,13 +18,3 @@ def machine() -> dict[str, str | int | None]:
         "python": platform.python_version(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
-
-
-def busy_seconds() -> float | None:
-    """Returns the CPU seconds that all processes have spent since the machine started; None if unknown."""
-    counts = Path("/proc/stat")
-    if not counts.exists():
-        return None
-    # user, nice, system, idle, iowait, irq, softirq, steal: a guest's steal is other machines' work.
-    ticks = [int(count) for count in counts.read_text().partition("\n")[0].split()[1:9]]
-    return float(sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")

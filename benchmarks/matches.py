@@ -21,11 +21,10 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 import game_gym.opponents  # noqa: F401  (registers the searches)
-from benchmarks.ending import end, parse, rows_there
+from benchmarks.ending import Row, end, make_parser, parse, rows_there
 from benchmarks.loops import CHANCE, TERMINAL
 from benchmarks.machine import machine
-from benchmarks.search_moves import round_digits
-from benchmarks.searches import SEARCHED
+from benchmarks.opponents import SEARCHED, round_digits
 from game_gym.games import DECLARED
 from game_gym.prompts import SeatView
 from game_gym.spec import State, Variant, load_variant
@@ -35,8 +34,6 @@ from task_gym.opponents import Opponent, make_opponent
 from task_gym.seeding import Stream
 
 NAME = "matches"
-
-Row = dict[str, Any]
 
 
 class Played(NamedTuple):
@@ -205,12 +202,9 @@ def describe(row: Row) -> str:
     return said + f"CPU s a move {row['seconds']}, a ratio of {row['times_cheaper']}"
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m benchmarks.{NAME}",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
+    """Plays the matches and returns the results."""
+    parser = make_parser(NAME, __doc__)
     parser.add_argument("game", choices=SEARCHED, metavar="GAME", help=", ".join(SEARCHED))
     parser.add_argument("first", metavar="OPPONENT", help="the one that plays all others")
     parser.add_argument("others", nargs="+", metavar="OTHER", help="as mcts or mcts:50x20")
@@ -220,12 +214,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--positions", type=int, metavar="N", help="measure moves in N states instead")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="[1]")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the games [0]")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
-    """Plays the matches and returns the results."""
-    parser = make_parser()
     given = parse(parser, argv)
     if given.games < 4 or given.games % 2 or given.processes < 1 or given.seed < 0:
         parser.error("--games is even and at least 4, --processes at least 1, --seed at least 0")

@@ -10,14 +10,13 @@ Ends in one line of JSON, which is also written to a new file in `runs/benchmark
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.ending import end, parse
+from benchmarks.ending import end, make_parser, parse
 from benchmarks.machine import machine
 from task_gym.samplers.stages import PROMOTE, THRESHOLD
 from task_gym.stats import wilson
@@ -59,7 +58,7 @@ def promotions(rate: float, rule: str, runs: int, episodes: int, seed: int) -> N
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Runs the benchmark; returns its results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = make_parser("promotion", __doc__)
     parser.add_argument("--runs", type=int, default=10_000, help="runs per rate [10000]")
     parser.add_argument("--seed", type=int, default=0, help="[0]")
     given = parse(parser, argv)

@@ -10,14 +10,13 @@ Ends in one line of JSON, which is also written to a new file in `runs/benchmark
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks.ending import Row, end, parse, rows_there
+from benchmarks.ending import Row, end, make_parser, parse, rows_there
 from benchmarks.machine import machine
 from game_gym.games import TABLE
 from task_gym.errors import OpponentError
@@ -65,7 +64,7 @@ def merged(before: Iterable[Row], new: Iterable[Row]) -> list[Row]:
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Runs the benchmark; returns its results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = make_parser("scores", __doc__)
     parser.add_argument("--games", nargs="+", choices=TABLE, default=TABLE, metavar="GAME", help="[all]")
     parser.add_argument("--agents", nargs="+", default=AGENTS, metavar="NAME", help=f"[{' '.join(AGENTS)}]")
     parser.add_argument("--episodes", type=int, default=EPISODES, help=f"episodes per seat [{EPISODES}]")

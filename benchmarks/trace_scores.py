@@ -13,14 +13,13 @@ results that are there. Ends in one line of JSON, which is also written to a new
 
 from __future__ import annotations
 
-import argparse
 import re
 import time
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from benchmarks.ending import Row, end, parse, rows_there
+from benchmarks.ending import Row, end, make_parser, parse, rows_there
 from benchmarks.machine import machine
 from gamespiel.kinds.traces import REPLIES
 from task_gym.stats import wilson
@@ -90,7 +89,7 @@ def merged(before: Iterable[Row], new: Iterable[Row]) -> list[Row]:
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Runs the benchmark; returns its results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = make_parser("trace_scores", __doc__)
     parser.add_argument("--families", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help="[all]")
     parser.add_argument("--tasks", type=int, default=TASKS, help=f"tasks of each family [{TASKS}]")
     given = parse(parser, argv)

@@ -8,16 +8,16 @@ import multiprocessing
 import resource
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 
-from benchmarks.train_ways import clocked
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.models.architectures import KNOWN, architecture_of
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
@@ -80,6 +80,16 @@ def settings_of(name: str) -> Iterator[ModelSettings]:
         yield ModelSettings(folder, dtype=shape.dtype, random_weights=True, use_4bit=shape.use_4bit)
 
 
+def clocked(work: Callable[[], Any]) -> float:
+    """Returns the seconds that work takes, on a GPU too."""
+    wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
+    wait()
+    begun = time.perf_counter()
+    work()
+    wait()
+    return time.perf_counter() - begun
+
+
 def matrix_peak(dtype: torch.dtype) -> float:
     """Returns FLOPs per second of a large matrix product, the median of five."""
     size = 8192 if device() == "cuda" else 2048
@@ -101,14 +111,20 @@ def apart(work: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
         return pool.submit(work, *given).result()
 
 
-def measure_step(name: str, repetitions: int, epochs: tuple[int, ...] = (1, 4)) -> dict[str, Any]:
-    """Returns times, tokens and memory of whole steps on Leduc poker with rules."""
+def measure_step(
+    name: str,
+    repetitions: int,
+    epochs: tuple[int, ...] = (1, 4),
+    reading: Literal["shared", "padded"] = "shared",
+    game: str = "leduc_poker",
+) -> dict[str, Any]:
+    """Returns times, tokens and memory of whole steps on a game with rules."""
     with settings_of(name) as settings:
         algorithm = LLMPPO(
             LLMPolicy,
-            TextVecEnv(copies(EnvConfig(game="leduc_poker", opponent="random", rules=True), EPISODES)),
+            TextVecEnv(copies(EnvConfig(game=game, opponent="random", rules=True), EPISODES)),
             hyperparameters=Hyperparameters(batch_size=EPISODES, num_train_steps=1),
-            policy_kwargs={"model": settings},
+            policy_kwargs={"model": dataclasses.replace(settings, reading=reading)},
             device=device(),
         )
     policy = algorithm.policy

@@ -19,35 +19,19 @@ TRACKED = ending.RESULTS
 NEW = Path("runs", "benchmarks")
 
 SMALLEST: dict[str, str] = {
-    "backends": "--only local --episodes 1 --seconds 0.001",
-    "conversations": "--model tiny --games kuhn_poker --episodes 2",
-    "coverage": "--comparisons 20 --deals 12",
     "matches": "leduc_poker mcts:2x1 mcts:3x1 --games 4",
     "gpu_shapes": (
         "--games leduc_poker --readings shared --episodes 2 --steps 1 --rungs 2 --layers 1 --tokens 128 "
         "--architectures HuggingFaceTB/SmolLM2-135M-Instruct --repetitions 1"
     ),
-    "luck": "--games kuhn_poker --iterations 2",
-    "opponents": (
-        "--games leduc_poker --minutes 0.001 --searched kuhn_poker --opponent mcts:5x1 --lighter "
-        "--episodes 2 --rounds 1 --tries 1"
-    ),
+    "opponents": "--games leduc_poker --minutes 0.001",
     "promotion": "--runs 2",
     "scores": "--games goofspiel --agents random --episodes 1",
-    "trace_blind": "--known 6 --asked 3",
     "trace_scores": "--families sorting --tasks 2",
-    "trace_speed": "--rounds 1",
-    "vector_speed": (
-        "--games kuhn_poker --num_envs 2 --rounds 1 --steps 2 --searched tic_tac_toe --opponent mcts:2"
-    ),
 }
 """Benchmarks that are quick with their smallest settings."""
-NEEDS_A_SERVER = {"samplers"}  # nothing is kept of it yet; see test_samplers.py
-OTHERS = {
-    *("curricula", "env_speed", "learning_peers", "learning_speed", "scale", "self_play"),
-    *("trace_learning", "train_speed"),
-}
-"""Benchmarks that train, take long, or read finished runs. Each has a test file of its own."""
+OTHERS = {"curricula", "env_speed", "learning_speed", "scale", "trace_learning", "train_speed"}
+"""Benchmarks that train or take long. Each has a test file of its own."""
 
 
 def sample(argv: Sequence[str], number: float = 1, draw: ending.Draw | None = None) -> dict[str, Any]:
@@ -193,7 +177,7 @@ def test_results_outlive_a_picture_that_fails(capsys: pytest.CaptureFixture[str]
 
 
 def test_every_benchmark_is_here() -> None:
-    assert set(SMALLEST) | OTHERS | NEEDS_A_SERVER == {
+    assert set(SMALLEST) | OTHERS == {
         path.stem for path in TRACKED.parent.glob("*.py") if "def main(" in path.read_text(encoding="utf-8")
     }
 

@@ -12,8 +12,7 @@ import pytest
 from benchmarks import env_speed
 from benchmarks.env_speed import Round, check_same, contenders, find_variant, overview, summary
 from benchmarks.loops import UniformAgent, look, play_bare
-from benchmarks.searches import SEARCHED, measure_search
-from game_gym.games import DECLARED, TABLE
+from game_gym.games import TABLE
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -46,70 +45,40 @@ def test_every_contender_counts_the_decisions_of_one_seat(key: str) -> None:
     assert contenders("goofspiel")[key](3, 5, UniformAgent(0)) == 35
 
 
-def test_shimmy_counts_the_decisions_of_one_seat() -> None:
-    """It cuts a game at its greatest length, here 8, to which it counts the start and the prizes drawn.
-
-    1 + 1 before the first decision and 2 more after each: 10 after the fourth.
-    """
-    pytest.importorskip("shimmy")
-    assert find_variant("goofspiel").game.max_game_length() == 8
-    assert contenders("goofspiel")["shimmy"](3, 5, UniformAgent(0)) == 20
-
-
 def test_ratios_are_medians_over_rounds() -> None:
-    """`raw` takes 2, 2 and 8 times as long as `bare`; shimmy makes a tenth of its decisions in its time."""
+    """`raw` takes 2, 2 and 8 times as long as `bare`; a tenth of its decisions are the other's."""
     taken = {
         "bare": [Round(100, 1.0, 2.0), Round(100, 2.0, 2.0), Round(100, 1.0, 4.0)],
         "raw": [Round(100, 2.0, 4.0), Round(100, 4.0, 4.0), Round(100, 8.0, 8.0)],
         "gym_make": [Round(100, 4.0, 4.0)] * 3,
         "reseeded": [Round(100, 1.0, 1.0)] * 3,
-        "shimmy": [Round(10, 2.0, 2.0), Round(10, 4.0, 4.0), Round(10, 8.0, 8.0)],
+        "other": [Round(10, 2.0, 2.0), Round(10, 4.0, 4.0), Round(10, 8.0, 8.0)],
     }
     one = summary(taken)
-    assert one["decisions"] == {"bare": 300, "raw": 300, "gym_make": 300, "reseeded": 300, "shimmy": 30}
+    assert one["decisions"] == {"bare": 300, "raw": 300, "gym_make": 300, "reseeded": 300, "other": 30}
     # 100, 50 and 100; 50, 25 and 12.5; ...
-    assert one["per_cpu_second"] == {"bare": 100, "raw": 25, "gym_make": 25, "reseeded": 100, "shimmy": 2.5}
-    assert one["per_second"] == {"bare": 50, "raw": 25, "gym_make": 25, "reseeded": 100, "shimmy": 2.5}
+    assert one["per_cpu_second"] == {"bare": 100, "raw": 25, "gym_make": 25, "reseeded": 100, "other": 2.5}
+    assert one["per_second"] == {"bare": 50, "raw": 25, "gym_make": 25, "reseeded": 100, "other": 2.5}
     # raw: 0.5, 0.5, 0.125; gym_make: 0.25, 0.5, 0.25; reseeded: 1, 2, 1.
     assert one["over_bare"] == {"raw": 0.5, "gym_make": 0.25, "reseeded": 1.0}
-    assert one["raw_over"] == {"shimmy": 10.0}
+    assert one["raw_over"] == {"other": 10.0}
     games = {"a": one, "b": {"over_bare": {"raw": 0.7}, "raw_over": {}}}
     assert overview(games)["raw"] == {"least": 0.5, "median": 0.6}
-    assert overview(games)["shimmy"] == {"least": 10.0, "median": 10.0}
+    assert overview(games)["other"] == {"least": 10.0, "median": 10.0}
 
 
-def test_searches_are_scaled_up_where_they_take_too_long() -> None:
-    whole = measure_search("mcts", "leduc_poker", limit=60)
-    assert whole.simulations == 3000 and not whole.extrapolated  # the declared budget
-    for opponent in env_speed.SEARCHES:
-        begun = measure_search(opponent, "go", limit=0)
-        assert begun.simulations == 2 and begun.extrapolated and begun.seconds > 0
-    assert len(SEARCHED) == 18 and set(SEARCHED) == {name for name in TABLE if DECLARED[name].budget}
-    with pytest.raises(ValueError, match="goofspiel has no search budget"):
-        measure_search("mcts", "goofspiel", limit=0)
-
-
-def test_a_short_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(env_speed, "SEARCH_LIMIT", 0.0)
-    monkeypatch.setattr(env_speed, "PROFILED", 20)
+def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "new" / "speed.json"
     games = ["leduc_poker", "goofspiel"]
-    results = env_speed.main(["--games", *games, "--seconds", "0.01", "--search", "--output", str(path)])
+    results = env_speed.main(["--games", *games, "--seconds", "0.01", "--output", str(path)])
     printed = capsys.readouterr().out.splitlines()
     assert json.loads(printed[-1]) == results == json.loads(path.read_text())
-    assert list(results) == [
-        "benchmark", "machine", "opponent", "rules", "seconds", "games", "overall", "profile", "search",
-    ]  # fmt: skip
-    assert {"cpu", "cores", "python", "date", "gymnasium", "open-spiel", "shimmy"} <= set(results["machine"])
+    assert list(results) == ["benchmark", "machine", "opponent", "rules", "seconds", "games", "overall"]
+    assert {"cpu", "cores", "python", "date", "gymnasium", "open-spiel"} <= set(results["machine"])
     assert list(results["games"]) == games
     for one in results["games"].values():
         assert set(one) == {"decisions", "per_cpu_second", "per_second", "over_bare", "raw_over"}
         assert set(one["over_bare"]) == {"raw", "gym_make", "reseeded"}
-        assert "rl_environment" in one["raw_over"]
+        assert set(one["raw_over"]) == {"rl_environment"}
         assert all(rate > 0 for rate in one["per_cpu_second"].values())
-    (spent,) = results["profile"].values()  # of the headline games only
-    assert sum(spent[part] for part in env_speed.PARTS) == pytest.approx(spent["total"], abs=0.05)
-    assert list(results["search"]) == ["leduc_poker"] and results["search"]["leduc_poker"]["ratio"] > 0
     assert "leduc_poker: 6 decisions alike" in printed
