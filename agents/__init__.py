@@ -17,7 +17,3 @@ if __name__ == "agents":
         "'agents' was imported from GameSpiel's repository, where it is a folder and no package: "
         "import 'gamespiel.agents'; if you want the distribution openai-agents, run outside the repository"
     )
-
-from gamespiel.agents.moved import keep_old_names
-
-keep_old_names()

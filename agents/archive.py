@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import platform
-import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -92,8 +91,8 @@ def write_archive(
             file.close()
 
 
-def read_archive(path: Place, kind: str, suffix: str | None = None) -> Archive | None:
-    """Returns what an archive has, or None if the file is something else, such as a pickle.
+def read_archive(path: Place, kind: str, suffix: str | None = None) -> Archive:
+    """Returns what an archive has.
 
     Args:
         path: A path, or a binary file that is open.
@@ -101,17 +100,17 @@ def read_archive(path: Place, kind: str, suffix: str | None = None) -> Archive |
         suffix: The ending, without a dot, that is added if there is no such path.
 
     Raises:
-        ArchiveError: it is damaged, of another class, or of a later version.
+        ArchiveError: it is none, damaged, of another class, or of a later version.
         FileNotFoundError: there is no such path.
     """
     file = open_path(path, "r", suffix=suffix)
     try:
         if not zipfile.is_zipfile(file):
-            return None
+            raise _not_ours(path)
         file.seek(0)
         with zipfile.ZipFile(file) as archive:
             if _DATA not in archive.namelist():
-                return None
+                raise _not_ours(path)
             return _read_entries(archive, path, kind)
     except (
         zipfile.BadZipFile, SafetensorError, ValueError, KeyError, NotImplementedError, RecursionError,
@@ -151,19 +150,11 @@ def _read_entries(archive: zipfile.ZipFile, path: Place, kind: str) -> Archive:
     )
 
 
-def allow_pickle_or_raise(path: Place, allow_pickle: bool) -> None:
-    """Warns of a pickle that may be read.
-
-    Raises:
-        ArchiveError: it may not.
-    """
-    danger = "it is no archive but may be a pickle, which runs the code that its author put in"
-    if not allow_pickle:
-        raise ArchiveError(
-            f"load: {_named(path)}: {danger}; if you trust it, allow_pickle=True reads it, and `save` then "
-            "writes it without"
-        )
-    warnings.warn(f"load: {_named(path)} is read as a pickle: {danger}", UserWarning, stacklevel=3)
+def _not_ours(path: Place) -> ArchiveError:
+    return ArchiveError(
+        f"load: {_named(path)}: it is no archive that `save` has written; a pickle, which runs the code that "
+        "its author put in, is not read"
+    )
 
 
 def _named(path: Place) -> str:

@@ -33,7 +33,6 @@ class ModelSettings:
         "auto", "shared: read once what prompts begin with; padded: read each alone; auto: shared if it can"
     )
     gradient_checkpointing: bool = key(False, "less memory in updates, for a third more time")
-    shard: bool = key(False, "under torchrun: divide the base model's layers among the ranks")
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -23,26 +23,16 @@ from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import get_device
 from torch import Tensor, nn
 
-from gamespiel.agents.archive import (
-    Place,
-    allow_pickle_or_raise,
-    describe_space,
-    make_space,
-    read_archive,
-    write_archive,
-)
+from gamespiel.agents.archive import Place, describe_space, make_space, read_archive, write_archive
 from gamespiel.agents.engines import Budgets, Engine, is_small, make_engine, positions_of
-from gamespiel.agents.engines.base import layers_of, transformer_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
 from gamespiel.agents.models import memory, suitability
 from gamespiel.agents.models.adapter_sets import AdapterSets
 from gamespiel.agents.models.adapters import add_adapters
-from gamespiel.agents.models.loading import LOADING, load_base, load_tokenizer, require_memory
+from gamespiel.agents.models.loading import load_base, load_tokenizer
 from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.models.optimizer import ScaledAdamW
-from gamespiel.agents.models.skeleton import load_skeleton
-from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.decisions import Answer, Decision, Request
 from gamespiel.agents.sampling.local import EngineSampler
 from gamespiel.agents.sampling.noise import DrawnNoise, Noise
@@ -102,8 +92,6 @@ class LLMPolicy(MaskableActorCriticPolicy):
         betas: AdamW's betas.
         seed: Draws the adapters, and the base if its weights are random.
         device: Device of the model.
-        ranks: The ranks that share a sharded base (``model.shard``), each of which makes such a policy at the
-            same time.
 
     Attributes:
         sampler: Answers requests.
@@ -138,7 +126,6 @@ class LLMPolicy(MaskableActorCriticPolicy):
         betas: tuple[float, float] = (Hyperparameters.adam_beta1, Hyperparameters.adam_beta2),
         seed: int = 0,
         device: str = "cpu",
-        ranks: Ranks = ALONE,
     ) -> None:
         if use_sde:
             raise ValueError("state-dependent exploration is for continuous actions, not for language models")
@@ -164,7 +151,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.critic_lr_multiplier, self.weight_decay, self.betas = critic_lr_multiplier, weight_decay, betas
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.context_tokens, self.seed = context_tokens, seed
-        self._load_model(device, ranks)
+        self._load_model(device)
         self.budgets = Budgets()
         self.engine: Engine = make_engine(
             self.model,
@@ -178,37 +165,19 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.answers: Answers = self._make_answers(choosing)
         self.optimizer = self._make_optimizer(lr_schedule(1.0))
 
-    def _load_model(self, device: str, ranks: Ranks) -> None:
-        """Loads the base model, and adds adapters and the value head.
-
-        One thread at a time: transformers' loading, torch's seed and ``torch.nn.init``, which transformers
-        replaces as it loads, belong to the whole process.
-        """
-        with LOADING:
-            base = (
-                load_skeleton(self.model_settings, device, self.seed, ranks)
-                if self.model_settings.shard
-                else load_base(self.model_settings, device, self.seed)
-            )
-            self.codec = self._make_codec(base.config)
-            self.conversations = ConversationCodec(self.codec, self.context_tokens)
-            if not self.model_settings.shard:
-                suitability.check(base, self.codec, self.model_settings.model_name)
-            self.model = add_adapters(base, self.lora_settings, self.seed)
-            if self.model_settings.shard:
-                self._shard_model(torch.device(device), ranks)
-                suitability.check(base, self.codec, self.model_settings.model_name)
-            hidden_size = base.config.get_text_config().hidden_size
-            self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
-            nn.init.zeros_(self.value_head.weight)
-            nn.init.zeros_(self.value_head.bias)
+    def _load_model(self, device: str) -> None:
+        """Loads the base model, and adds adapters and the value head."""
+        base = load_base(self.model_settings, device, self.seed)
+        self.codec = self._make_codec(base.config)
+        self.conversations = ConversationCodec(self.codec, self.context_tokens)
+        suitability.check(base, self.codec, self.model_settings.model_name)
+        self.model = add_adapters(base, self.lora_settings, self.seed)
+        hidden_size = base.config.get_text_config().hidden_size
+        self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
+        nn.init.zeros_(self.value_head.weight)
+        nn.init.zeros_(self.value_head.bias)
         if torch.device(device).type == "cpu" and is_small(self.model):
             memory.keep_freed()
-
-    def _shard_model(self, device: torch.device, ranks: Ranks) -> None:
-        """Divides the base model's layers among the ranks. New adapters change nothing yet."""
-        with require_memory(self.model_settings.model_name, device):
-            ranks.shard(self.model, layers_of(transformer_of(self.model)), device)
 
     def _make_codec(self, config: Any) -> ChatCodec:
         """Returns the codec, which keeps positions for the longest answer, unless it is a name."""
@@ -301,29 +270,21 @@ class LLMPolicy(MaskableActorCriticPolicy):
         write_archive(path, "LLMPolicy", data, {"policy": self.state_dict()})
 
     @classmethod
-    def load(
-        cls, path: Place, device: torch.device | str = "auto", *, allow_pickle: bool = False
-    ) -> LLMPolicy:
+    def load(cls, path: Place, device: torch.device | str = "auto") -> LLMPolicy:
         """Returns the policy that ``save`` wrote; no code of the file runs.
 
         Args:
             path: The file: a path, or a binary file that is open.
             device: The policy's device.
-            allow_pickle: Whether the file may be a pickle, which runs its author's code: what versions before
-                this format wrote. A warning says so.
 
         Raises:
-            ArgumentError: it is no archive, and no pickle that may be read; or it is damaged.
+            ArgumentError: it is no archive (``gamespiel.agents.archive``), or it is damaged.
         """
         archive = read_archive(path, "LLMPolicy")
-        if archive is None:
-            allow_pickle_or_raise(path, allow_pickle)
-            return super().load(path, device)  # type: ignore[arg-type]
         data = dict(archive.data)
         del data["format"], data["kind"]
         data |= {name: make_space(data[name]) for name in ("observation_space", "action_space")}
         betas = tuple(data.pop("betas"))
-        data["model"] = data["model"] | {"shard": False}  # there are no ranks here
         policy = cls(lr_schedule=cls._dummy_schedule, device=str(get_device(device)), betas=betas, **data)
         policy.load_state_dict(archive.tensors["policy"])
         return policy

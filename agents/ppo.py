@@ -229,8 +229,6 @@ class LLMPPO(OnPolicyAlgorithm):
             **self.policy_kwargs,
             "device": str(self.device),
         }
-        if self.ranks.size > 1:
-            keywords["ranks"] = self.ranks
         make_policy: type[LLMPolicy] = self.policy_class  # type: ignore[assignment]
         self.policy = make_policy(self.observation_space, self.action_space, self.lr_schedule, **keywords)
         numbers = self.hyperparameters

@@ -138,9 +138,6 @@ def _arguments_of(data: Mapping[str, Any], given: dict[str, Any]) -> dict[str, A
         **{name: data[name] for name in _PLAIN_ARGUMENTS},
         "starts": None,
     }
-    model = data["policy_kwargs"].get("model") or {}
-    if model.get("shard"):  # there are no ranks where a model is loaded
-        arguments["policy_kwargs"] = data["policy_kwargs"] | {"model": model | {"shard": False}}
     if "policy_kwargs" in given and _plain(given["policy_kwargs"]) != data["policy_kwargs"]:
         raise ArgumentError(
             f"load: policy_kwargs={given['policy_kwargs']} was given, allowed: the saved model's own, "
@@ -173,7 +170,7 @@ def _restore(model: Model, archive: Archive) -> None:
     data = archive.data
     for name in _COUNTERS:
         setattr(model, name, data["counters"][name])
-    model.parts = data.get("parts") or model.parts  # archives of earlier versions have none
+    model.parts = data["parts"] or model.parts
     model.skipped.in_a_row = data["skipped_in_a_row"]
     model.backoff = Backoff(**data["backoff"])
     model.policy.budgets.load_state_dict(data["tokens"])

@@ -90,8 +90,7 @@ def policy_settings(config: Config) -> dict[str, Any]:
 
 
 def make_policy(config: Config, env: TextEnvs | gym.Env[Any, Any]) -> LLMPolicy:
-    """Returns only the policy, for evaluation and play, with the whole base in this process."""
-    config = dataclasses.replace(config, model=dataclasses.replace(config.model, shard=False))
+    """Returns only the policy, for evaluation and play."""
     limits: dict[str, Any] = {}
     if config.env.decode == "text":
         limits = {"max_new_tokens": config.ppo.max_new_tokens, "temperature": config.ppo.temperature}

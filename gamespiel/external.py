@@ -255,17 +255,7 @@ def _keep_episodes(
     Raises:
         InvalidValueError: there are such episodes, and ``resume`` is not set; or there are none, and it is.
     """
-    # Earlier versions counted where a policy samples among the environment's keys: their files are found too.
-    env = {**question["env"], "use_vllm": False, "vllm_base_url": None}
-    if not env.get("allow_files"):  # nor this key
-        env.pop("allow_files", None)
-    if env.get("list_actions"):
-        del env["list_actions"]
-    if env.get("seeds") == "drawn":  # earlier versions had no other ones
-        del env["seeds"]
-    asked = {**question, "env": env}
-    del asked["tracks"]  # they follow from the rest, and earlier versions had none
-    text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
+    text = json.dumps(question, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     file = first.with_name(f"{first.stem}-{digest}.jsonl")
     done = results.exists() and results.stat().st_size > 0

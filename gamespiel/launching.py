@@ -32,16 +32,10 @@ def joining(config: Config, launch: Launch) -> Iterator[Ranks]:
     """Yields the ranks that train together; what ends one of them within the context ends all.
 
     Raises:
-        InvalidValueError: a step has fewer episodes than there are ranks, this rank has no device, or a model
-            is to be sharded and there is one process.
+        InvalidValueError: a step has fewer episodes than there are ranks, or this rank has no device.
         RankLostError: not all of them came.
     """
     if launch.size == 1:
-        if config.model.shard:
-            raise InvalidValueError(
-                "model.shard is true, and this process is alone; allowed: several ranks (torchrun "
-                "--nproc-per-node N), or model.shard: false"
-            )
         yield ALONE
         return
     if config.ppo.batch_size < launch.size:

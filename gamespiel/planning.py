@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 from rich.console import Console
 
@@ -23,9 +20,6 @@ from gamespiel.config import Config, InvalidValueError, presets, resolve
 from gamespiel.kinds import declaration_of
 from gamespiel.report.plan import CPU_NOTE, FIT_NOTE, fit_table, format_gib, parts_table
 from task_gym.errors import nearest
-
-RANKS = (2, 4, 8)
-"""Ranks that a sharded model is planned for: the configuration does not say how many there will be."""
 
 CARDS = (12, 16, 24, 80)
 """GiB of common cards, planned for if none is named or found."""
@@ -77,10 +71,7 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
         console.print(f"{_explain_unfilled(config, load)}\n", soft_wrap=True)
     loads = {name: load_of(resolve(name)) for name in presets()}
     plans = {name: plan(own) for name, own in loads.items()}
-    own = {} if load in loads.values() else {"as configured": made}
-    if config.model.shard:
-        own = {f"as configured, {ranks} ranks": plan(replace(load, ranks=ranks)) for ranks in RANKS}
-    console.print(fit_table(own | plans, cards))
+    console.print(fit_table(({} if load in loads.values() else {"as configured": made}) | plans, cards))
     console.print(FIT_NOTE, soft_wrap=True)
 
 
@@ -163,7 +154,6 @@ def load_of(config: Config) -> Load:
         prompt_tokens=prompt_tokens,
         tokens_kept=_count_kept_tokens(config),
         keep_checkpoints=config.run.keep_checkpoints,
-        ranks=RANKS[0] if model.shard else 1,
         on_gpu=on_gpu,
     )
 
@@ -195,10 +185,3 @@ def find_card_memory(config: Config) -> int | None:
     if named_device(config.run.device).type == "cpu" or not torch.cuda.is_available():
         return None
     return int(torch.cuda.get_device_properties(device_of(config)).total_memory)
-
-
-def __getattr__(name: str) -> Any:
-    if name != "found_card":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"{__name__}.found_card is find_card_memory now", DeprecationWarning, stacklevel=2)
-    return find_card_memory

@@ -105,11 +105,14 @@ class FrozenPolicy:
         if self._policy is None:
             from gamespiel.playing import load_policy
 
-            self._policy = load_policy(self._checkpoint)
+            with _loading:
+                self._policy = load_policy(self._checkpoint)
         return self._policy
 
 
 _policies: dict[tuple[str, int], FrozenPolicy] = {}
+_loading = threading.RLock()
+"""Held while a policy is loaded: transformers' loading and torch's seed belong to the whole process."""
 
 
 def find_policy(place: str) -> FrozenPolicy:

@@ -9,7 +9,6 @@ import dataclasses
 import logging
 import shlex
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -34,7 +33,6 @@ from gamespiel.callbacks import Activity, BetweenSteps, DisplayWriter, save_firs
 from gamespiel.config import (
     SAVED_NAME,
     Config,
-    InvalidValueError,
     notices,
     require_built,
     save,
@@ -57,15 +55,6 @@ from gamespiel.runs import CURVE, METRICS, SUMMARY, require_room
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.usage import command
 from task_gym.remote import loop
-
-_TRAINING: set[int] = set()
-"""The threads that train."""
-_TRAINING_LOCK = threading.Lock()
-
-_OLDER_RUN = (
-    "this run began in a version whose model waited for opponents that search: its episodes now take their "
-    "turns in {parts} parts, so it goes on, but not bit for bit"
-)
 
 HALVINGS = 5
 """Halvings of the learning rate for one step; a run that diverges there once more gives up."""
@@ -101,7 +90,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     divide_threads(config, launch)
     config = pin_tasks(config)
     unsolved = _explain_unsolved(config)
-    with interrupting(), _training(config), ExitStack() as stack:
+    with interrupting(), ExitStack() as stack:
         ranks = stack.enter_context(joining(config, launch))
         config, resume = ranks.lead(lambda: (config, resume))
         if resume is None:
@@ -184,16 +173,12 @@ def _go_on(
     load_checkpoint(model, start)
     config = _change_run(config, output_dir=str(folder))
     if ranks.leads:
-        _rewind_folder(config, model, start, folder, console, goes_back=goes_back)
+        _rewind_folder(config, model, folder, console, goes_back=goes_back)
     return folder, config, model
 
 
-def _rewind_folder(
-    config: Config, model: LLMPPO, start: Path, folder: Path, console: Console, *, goes_back: bool
-) -> None:
+def _rewind_folder(config: Config, model: LLMPPO, folder: Path, console: Console, *, goes_back: bool) -> None:
     """Makes a resumed run's folder what it was at the checkpoint, and says what it lacks."""
-    if (model.parts or 1) > 1 and not checkpoint.records_parts(start):
-        console.print(_OLDER_RUN.format(parts=model.parts), soft_wrap=True, markup=False)
     if goes_back and (aside := kept.leave_later(folder, model.step, [folder / METRICS])) is not None:
         said = f"going back to step {model.step}: the later checkpoints and metrics are in {aside}"
         console.print(said, soft_wrap=True, markup=False)
@@ -396,46 +381,14 @@ def _stage_changes_to(show: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def _show_log(logger: logging.Logger, level: int, show: Callable[[str], None]) -> Iterator[None]:
-    """Shows what a logger writes at a level and above, but not what another thread's run writes."""
-    own = threading.get_ident()
+    """Shows what a logger writes at a level and above."""
     handler = logging.Handler(level)
-    handler.addFilter(lambda record: record.thread == own or record.thread not in _TRAINING)
     handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]
     logger.addHandler(handler)
     try:
         yield
     finally:
         logger.removeHandler(handler)
-
-
-@contextmanager
-def _training(config: Config) -> Iterator[None]:
-    """Notes within the context that this thread trains.
-
-    Raises:
-        InvalidValueError: another thread trains, and loading this run's model would change torch's default
-            type under its hands.
-    """
-    own = threading.get_ident()
-    with _TRAINING_LOCK:
-        if _TRAINING and not _loads_float32(config):
-            raise InvalidValueError(
-                f"model.dtype {config.model.dtype!r} was given, and another thread of this process trains; "
-                "allowed beside it: float32. Give each run a process of its own instead"
-            )
-        _TRAINING.add(own)
-    try:
-        yield
-    finally:
-        _TRAINING.discard(own)
-
-
-def _loads_float32(config: Config) -> bool:
-    """Returns whether the model is certainly loaded in float32, which is torch's default type."""
-    model, device = config.model, config.run.device
-    on_cpu = device == "cpu" or (device == "auto" and not torch.cuda.is_available())
-    quantised = model.use_4bit or model.use_8bit
-    return model.dtype == "float32" or (model.dtype == "auto" and on_cpu and not quantised)
 
 
 def _explain_unsolved(config: Config) -> str:

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gamespiel.agents.models.gguf import read_header
 from gamespiel.agents.models.weights import ModelError, is_gguf, is_hub_name, resolve
 from task_gym.errors import nearest
 from task_gym.files import read_json
@@ -136,16 +135,12 @@ class Architecture:
     @property
     def other_parameters(self) -> int:
         """All parameters that keep the model's dtype when it is quantised: embedding, head, norms, biases."""
-        matrices = 1 if self.tied else 2
-        outside = matrices * self.vocabulary * self.hidden_size + self.hidden_size
-        return outside + self.layers * (self.layer_parameters - self.linear_parameters // self.layers)
-
-    @property
-    def layer_parameters(self) -> int:
-        """All parameters of a layer: linear modules, biases and norms."""
         biases = sum(self.linears[name][1] for name in self.biased)
         norms = self.norms * self.hidden_size + (2 * self.head_dim if self.qk_norm else 0)
-        return self.linear_parameters // self.layers + biases + norms
+        matrices = 1 if self.tied else 2
+        return (
+            matrices * self.vocabulary * self.hidden_size + self.layers * (biases + norms) + self.hidden_size
+        )
 
     @property
     def parameters(self) -> int:
@@ -163,7 +158,7 @@ def architecture_of(model_name: str) -> Architecture:
         return from_config(KNOWN[model_name], model_name)
     location = resolve(model_name)
     if is_gguf(location):
-        return from_gguf(model_name, Path(location))
+        return _from_gguf(model_name, location)
     path = _find_cached(model_name) if is_hub_name(location) else Path(location) / "config.json"
     return from_config(read_json(path, ModelError), model_name)
 
@@ -181,6 +176,14 @@ def _find_cached(model_name: str) -> Path:
         f"{', '.join(KNOWN)}, a model in the hub's cache, a folder or a .gguf file"
         f"{nearest(model_name, KNOWN)}"
     )
+
+
+def _from_gguf(model_name: str, location: str) -> Architecture:
+    """Returns the architecture that a GGUF file describes. No weights are read."""
+    from gamespiel.agents.models.loading import load_config  # it imports torch, which takes seconds
+
+    # On anything but a CPU its blocks are unpacked to bfloat16.
+    return from_config(load_config(model_name, location).to_dict() | {"dtype": "bfloat16"}, model_name)
 
 
 def from_config(config: Mapping[str, Any], name: str) -> Architecture:
@@ -225,41 +228,3 @@ def _has_bias(family: Family, config: Mapping[str, Any]) -> tuple[str, ...]:
     queries = ("q_proj", "k_proj", "v_proj")
     attention = (*queries, "o_proj") if config.get("attention_bias") else queries if family.qkv_bias else ()
     return (*attention, *(("gate_proj", "up_proj", "down_proj") if config.get("mlp_bias") else ()))
-
-
-GGUF_KEYS = {
-    "hidden_size": "embedding_length",
-    "intermediate_size": "feed_forward_length",
-    "num_hidden_layers": "block_count",
-    "num_attention_heads": "attention.head_count",
-    "num_key_value_heads": "attention.head_count_kv",
-    "head_dim": "attention.key_length",
-}
-"""Keys of a ``config.json``, and what GGUF calls them below the architecture's name."""
-
-
-def from_gguf(model_name: str, path: Path) -> Architecture:
-    """Returns the architecture that a GGUF file describes. No weights are read.
-
-    Raises:
-        ModelError: the file is damaged, or its architecture is not of ``FAMILIES``.
-    """
-    from gguf import GGUFReader
-
-    read_header(model_name, path)  # it names what is wrong with a file
-    reader = GGUFReader(path)
-    kind = str(reader.fields["general.architecture"].contents())
-    fields = {key: reader.get_field(f"{kind}.{name}") for key, name in GGUF_KEYS.items()}
-    shapes = {tensor.name: [int(size) for size in tensor.shape] for tensor in reader.tensors}
-    config = {key: field.contents() for key, field in fields.items() if field is not None}
-    if "token_embd.weight" in shapes:
-        config["vocab_size"] = shapes["token_embd.weight"][-1]
-    return from_config(
-        {
-            "model_type": "gemma3_text" if kind == "gemma3" else kind,
-            **config,
-            "tie_word_embeddings": "output.weight" not in shapes,
-            "dtype": "bfloat16",  # what its blocks are unpacked to, on anything but a CPU
-        },
-        model_name,
-    )

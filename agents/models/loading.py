@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError
 
 from gamespiel.agents.hyperparameters import ModelSettings
-from gamespiel.agents.models import gguf, hub, memory, quantization
+from gamespiel.agents.models import hub, memory, quantization
 from gamespiel.agents.models.patches import replace_names
 from gamespiel.agents.models.quantization import Quantization
 from gamespiel.agents.models.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files
@@ -24,9 +24,7 @@ from task_gym.errors import TaskGymError
 
 log = logging.getLogger(__name__)
 
-__all__ = [
-    "DTYPES", "LOADING", "TINY", "ModelError", "ModelSettings", "load_base", "load_tokenizer", "resolve",
-]  # fmt: skip
+__all__ = ["DTYPES", "TINY", "ModelError", "ModelSettings", "load_base", "load_tokenizer", "resolve"]
 
 DTYPES: Mapping[str, torch.dtype] = {
     "float32": torch.float32,
@@ -34,9 +32,8 @@ DTYPES: Mapping[str, torch.dtype] = {
     "float16": torch.float16,
 }
 
-
-LOADING = threading.RLock()
-"""Held while a model is made."""
+SPLITS_DIGITS = ("refact", "smollm", "starcoder")
+"""Values of a GGUF file's ``tokenizer.ggml.pre`` whose tokenizers make each digit a word."""
 
 
 @dataclass(frozen=True)
@@ -61,17 +58,28 @@ def load_tokenizer(settings: ModelSettings) -> Any:
     location = resolve(settings.model_name)
     with _explain_errors(settings.model_name, location) as files:
         tokenizer = AutoTokenizer.from_pretrained(**files, trust_remote_code=False)
-    return (
-        gguf.restore_digit_splits(settings.model_name, Path(location), tokenizer)
-        if is_gguf(location)
-        else tokenizer
-    )
+        if is_gguf(location):
+            _restore_digit_splits(tokenizer, location)
+    return tokenizer
+
+
+def _restore_digit_splits(tokenizer: Any, location: str) -> None:
+    """Gives a tokenizer its GGUF file's way of splitting digits, which transformers leaves behind.
+
+    Without it, "\\n  1" has other tokens than those that the model has learned.
+    """
+    from tokenizers import pre_tokenizers
+    from transformers.integrations.gguf.reader import read_gguf_metadata
+
+    metadata, _ = read_gguf_metadata(location)
+    if metadata.get("tokenizer.ggml.pre") in SPLITS_DIGITS:
+        tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        )
 
 
 def load_base(settings: ModelSettings, device: torch.device | str, seed: int) -> Any:
     """Returns the frozen base model in evaluation mode.
-
-    A model to be sharded stays on the CPU, in the type that it will have on the device.
 
     Raises:
         ModelError: the settings contradict each other or ask for what the device cannot do, or the model
@@ -81,7 +89,7 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
     plan = _plan_load(settings, torch.device(device))
     if plan.quantization is not None:
         quantization.check(plan.quantization, plan.device)
-    with torch.random.fork_rng(devices=[]), require_memory(settings.model_name, plan.device):
+    with torch.random.fork_rng(devices=[]), _require_memory(settings.model_name, plan.device):
         load = (
             _draw_weights
             if settings.random_weights
@@ -90,13 +98,13 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
             else _load_saved
         )
         model = load(settings, plan, seed)
-    _warn_of_emulation(model.dtype, torch.device(device))
+    _warn_of_emulation(model.dtype, plan.device)
     model.requires_grad_(False)
     return model.eval()
 
 
 @contextmanager
-def require_memory(model_name: str, device: torch.device) -> Iterator[None]:
+def _require_memory(model_name: str, device: torch.device) -> Iterator[None]:
     """Turns errors of memory into MemoryLimitError."""
     try:
         yield
@@ -127,7 +135,6 @@ def _plan_load(settings: ModelSettings, device: torch.device) -> _LoadPlan:
     if settings.use_4bit and settings.use_8bit:
         raise ModelError("use_4bit and use_8bit contradict each other: set one of them")
     location, dtype = resolve(settings.model_name), DTYPES.get(settings.dtype)
-    _check_shard(settings, location)
     bits = 4 if settings.use_4bit else 8 if settings.use_8bit else None
     if bits is not None:
         dtype = dtype or torch.bfloat16
@@ -135,28 +142,14 @@ def _plan_load(settings: ModelSettings, device: torch.device) -> _LoadPlan:
     if dtype is None and (device.type == "cpu" or is_gguf(location)):
         # The blocks of a GGUF file have no type of their own.
         dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
-    return _LoadPlan(location, dtype, None, torch.device("cpu") if settings.shard else device)
-
-
-def _check_shard(settings: ModelSettings, location: str) -> None:
-    """Raises ModelError if a model is to be sharded whose weights are not plain numbers in files."""
-    if not settings.shard:
-        return
-    for name in ("use_4bit", "use_8bit"):
-        if getattr(settings, name):
-            raise ModelError(f"model.shard and model.{name} contradict each other: set one of them")
-    if is_gguf(location):
-        raise ModelError(
-            f"model.shard: {settings.model_name!r} is a GGUF file, whose blocks are not divided; allowed: "
-            "the model's folder or hub name, or model.shard: false"
-        )
+    return _LoadPlan(location, dtype, None, device)
 
 
 def _draw_weights(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
     """Returns a model of the same architecture with random weights."""
     from transformers import AutoModelForCausalLM
 
-    config = _load_config(settings, plan)
+    config = load_config(settings.model_name, plan.location)
     if hasattr(config, "quantization_config"):
         del config.quantization_config  # it describes the saved weights
     with _explain_errors(settings.model_name, plan.location):
@@ -167,17 +160,18 @@ def _draw_weights(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
 
 def _load_unpacked(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
     """Returns the model of a GGUF file, with plain weights."""
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, GgufConfig
 
     with _explain_errors(settings.model_name, plan.location) as files:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             **files,
-            quantization_config=gguf.unpacked_config(),
+            # On some devices the blocks would be kept, through which no gradient goes.
+            quantization_config=GgufConfig(dequantize=True),
             dtype=plan.dtype,
             output_loading_info=True,
             trust_remote_code=False,
         )
-    model = gguf.strip_format(_require_complete(settings, *loaded))
+    model = _require_complete(settings, *loaded)
     # PEFT writes it beside the adapters. transformers has put the file's folder there.
     model.name_or_path = settings.model_name
     return _place_model(model, plan)
@@ -189,12 +183,7 @@ def _load_saved(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
 
     if not is_hub_name(plan.location):
         weight_files(settings.model_name, Path(plan.location))
-    bits, chosen = quantization.bits_of(_load_config(settings, plan)), plan.quantization
-    if bits is not None and settings.shard:
-        raise ModelError(
-            f"model.shard: {settings.model_name!r} was saved in {bits} bits; allowed: a model that is not "
-            "quantised, or model.shard: false"
-        )
+    bits, chosen = quantization.bits_of(load_config(settings.model_name, plan.location)), plan.quantization
     if bits is not None and chosen is not None and chosen.bits != bits:
         raise ModelError(
             f"model_name {settings.model_name!r} was saved in {bits} bits, and model.use_{chosen.bits}bit "
@@ -216,10 +205,15 @@ def _load_saved(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
     return quantization.settle_device(model) if "device_map" in keywords else model.to(plan.device)
 
 
-def _load_config(settings: ModelSettings, plan: _LoadPlan) -> Any:
+def load_config(model_name: str, location: str) -> Any:
+    """Returns the configuration of the model at a location of ``resolve``.
+
+    Raises:
+        ModelError: it cannot be loaded.
+    """
     from transformers import AutoConfig
 
-    with _explain_errors(settings.model_name, plan.location) as files:
+    with _explain_errors(model_name, location) as files:
         return AutoConfig.from_pretrained(**files, trust_remote_code=False)
 
 
@@ -234,8 +228,13 @@ def _list_files(model_name: str, location: str) -> dict[str, Any]:
     """Returns where transformers finds the files of a model."""
     if not is_gguf(location):
         return {"pretrained_model_name_or_path": location}
-    gguf.read_header(model_name, Path(location))
-    return gguf.patch_reader(Path(location))
+    if find_spec("gguf") is None:
+        raise ModelError(
+            f"model_name {model_name!r} is a GGUF file, which needs the package gguf: pip install gguf"
+        )
+    path = Path(location).absolute()
+    # An absolute name: a file of that name in the working directory would be read in its place.
+    return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": str(path)}
 
 
 def _require_complete(settings: ModelSettings, model: Any, info: Mapping[str, Any]) -> Any:
@@ -256,11 +255,9 @@ def _explain_errors(model_name: str, location: str) -> Iterator[dict[str, Any]]:
     Progress bars are hidden, except those of downloads.
     """
     files = _list_files(model_name, location)
-    reading = gguf.read_faster() if is_gguf(location) else nullcontext()
     try:
         with (
             _from_hub(location) if is_hub_name(location) else _silence_transformers(),
-            reading,
             _refuse_adapters(model_name),
         ):
             yield files
@@ -272,7 +269,7 @@ def _explain_errors(model_name: str, location: str) -> Iterator[dict[str, Any]]:
             "download it again"
         ) from error
     except Exception as error:  # transformers has no class for errors of the files that it is given
-        raise ModelError(f"model_name {model_name!r} {_explain_error(error)}") from error
+        raise ModelError(f"model_name {model_name!r} {_explain_error(error, location)}") from error
 
 
 @contextmanager
@@ -296,7 +293,7 @@ def _refuse_adapters(model_name: str) -> Iterator[None]:
         yield
 
 
-def _explain_error(error: Exception) -> str:
+def _explain_error(error: Exception, location: str) -> str:
     if "trust_remote_code" in str(error):
         return (
             "names code of its own in its config (auto_map), which is never run here; allowed: architectures "
@@ -313,7 +310,8 @@ def _explain_error(error: Exception) -> str:
         return f"has a damaged JSON file ({_join_lines(error)})"
     if "backend tokenizer" in str(error):
         return "has no tokenizer; allowed: a model with a tokenizer.json beside its config.json"
-    return f"cannot be loaded: {_join_lines(error)}"
+    hint = "; copy or download it again if it is damaged or cut off" if is_gguf(location) else ""
+    return f"cannot be loaded: {_join_lines(error)}{hint}"
 
 
 def _join_lines(error: Exception) -> str:

@@ -57,7 +57,6 @@ class Load:
         prompt_tokens: Tokens of the longest prompts, to which a token attends.
         tokens_kept: Tokens whose keys and values stay between the turns of conversations.
         keep_checkpoints: Checkpoints kept on disk.
-        ranks: Ranks that the layers of the base model are divided among; 1 if each rank has all of them.
         on_gpu: Whether the memory is a GPU's.
     """
 
@@ -76,7 +75,6 @@ class Load:
     prompt_tokens: int = 512
     tokens_kept: int = 0
     keep_checkpoints: int = 3
-    ranks: int = 1
     on_gpu: bool = True
 
     @property
@@ -95,8 +93,7 @@ class MemoryPlan:
     """The memory of a run by part, in bytes.
 
     Attributes:
-        weights: The base model; of a sharded one, what a rank has of it.
-        whole_layer: Of a sharded one, the layer that is whole, and the message that made it so.
+        weights: The base model.
         adapters: Adapters and value head, in float32.
         gradients: Theirs.
         optimizer: AdamW's two moments of each of them.
@@ -114,7 +111,6 @@ class MemoryPlan:
     """
 
     weights: int
-    whole_layer: int
     adapters: int
     gradients: int
     optimizer: int
@@ -133,9 +129,7 @@ class MemoryPlan:
     @property
     def always(self) -> int:
         """Memory that is taken from the first update to the end."""
-        return (
-            self.weights + self.whole_layer + self.adapters + self.gradients + self.optimizer + self.context
-        )
+        return self.weights + self.adapters + self.gradients + self.optimizer + self.context
 
     @property
     def updating(self) -> int:
@@ -164,7 +158,6 @@ def plan(load: Load) -> MemoryPlan:
     disk = checkpoint(load)
     return MemoryPlan(
         weights=weights(load),
-        whole_layer=whole_layer(load),
         adapters=4 * trained,
         gradients=4 * trained,
         optimizer=8 * trained,
@@ -186,15 +179,9 @@ def plan(load: Load) -> MemoryPlan:
 
 
 def weights(load: Load) -> int:
-    """Returns the base model's weights. Embedding, head, norms and biases are never quantised.
-
-    Of a sharded model these are a rank's part of the layers, and all that is outside them.
-    """
+    """Returns the base model's weights. Embedding, head, norms and biases are never quantised."""
     model = load.architecture
     other = model.other_parameters * load.width
-    if load.ranks > 1:
-        layers = model.layers * model.layer_parameters
-        return load.width * (model.parameters - layers + math.ceil(layers / load.ranks))
     if load.bits is None:
         return model.linear_parameters * load.width + other
     if load.bits == 8:
@@ -203,11 +190,6 @@ def weights(load: Load) -> int:
     constants = math.ceil(model.linear_parameters / NF4_BLOCK)  # float32 each, or a byte and their own
     constant_bytes = constants + 4 * math.ceil(constants / NESTED_BLOCK) if load.nested else 4 * constants
     return model.linear_parameters // 2 + constant_bytes + other
-
-
-def whole_layer(load: Load) -> int:
-    """Returns the bytes of a layer while a sharded model gathers it: the message, and the weights in it."""
-    return 2 * load.width * load.architecture.layer_parameters if load.ranks > 1 else 0
 
 
 def adapter_parameters(load: Load) -> int:

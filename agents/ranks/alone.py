@@ -104,34 +104,6 @@ class Ranks:
     def add_gradients(self) -> None:
         """Gives the parameters of ``reserve`` the sum of all ranks' gradients, or none if no rank has one."""
 
-    def spread(self, tensor: Tensor, device: torch.device) -> Tensor:
-        """Returns the first rank's tensor on this rank's device; others give one of its shape and type."""
-        return tensor.to(device)
-
-    def shard(self, model: nn.Module, layers: Sequence[nn.Module], device: torch.device) -> None:
-        """Divides the frozen weights of a model's layers among the ranks, and moves the model to the device.
-
-        Forwards and backward passes are in lock-step from then on (``LockStep``), and every exchange takes
-        part in those of other ranks while it waits for them.
-
-        Args:
-            model: A model, the same on all ranks but for the frozen weights, which are the first rank's.
-            layers: Its decoder layers, in the order of a forward.
-            device: This rank's device.
-
-        Raises:
-            RanksError: there is one rank alone, or they have a sharded model already.
-        """
-        self.require_several()
-
-    def require_several(self) -> None:
-        """Raises RanksError if this process is alone, so that there is nobody to share a model with."""
-        if self.size == 1:
-            raise RanksError(
-                "model.shard: true divides a base model among ranks, and this process is alone; allowed: "
-                "several ranks (torchrun --nproc-per-node N), or model.shard: false"
-            )
-
     # -- one word, which is no exchange --------------------------------------------------------------------
 
     def ask_stop(self) -> None:

@@ -21,7 +21,6 @@ from torch.distributed.rendezvous import rendezvous
 from gamespiel.agents import transfer
 from gamespiel.agents.launch import Launch
 from gamespiel.agents.ranks.alone import RankFailedError, RankLostError, Ranks, RanksDifferError, RanksError
-from gamespiel.agents.ranks.lock_step import LockStep
 from task_gym.errors import TaskGymError
 from task_gym.remote.loop import AbandonedWaitError
 
@@ -43,9 +42,6 @@ LOOK_EVERY = 1.0
 _FAILED, _STOP = "failed", "stop"
 _MADE = itertools.count()  # the groups of this process; the others make theirs in the same order
 _LONGEST_PAUSE = 0.01
-_DOUBLING, _TENTH = 2.0, 1.1
-"""Growth of the pauses between two looks at an exchange. The last pause is half of the wait so far, or a
-tenth of it for the many exchanges of a lock-step."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +95,6 @@ class World(Ranks):
         self._flat = torch.zeros(0)
         self._looked = self._heard = 0.0
         self._stop_heard = False
-        self._lock_step: LockStep | None = None
 
     def take_share(self, items: Sequence[T]) -> Sequence[T]:
         return items[self.rank :: self.size]
@@ -204,28 +199,6 @@ class World(Ranks):
                 parameter.grad = torch.empty_like(parameter) if parameter.grad is None else parameter.grad
                 parameter.grad.copy_(own.view_as(parameter))
 
-    def spread(self, tensor: Tensor, device: torch.device) -> Tensor:
-        own = torch.empty(tensor.shape, dtype=tensor.dtype, device=device)
-        if self.leads:
-            own.copy_(tensor)
-        sent = own.view(-1).view(torch.uint8)  # gloo does not know all types
-        self._exchange(lambda: dist.broadcast(sent, 0, async_op=True))
-        return own
-
-    def shard(self, model: nn.Module, layers: Sequence[nn.Module], device: torch.device) -> None:
-        from gamespiel.agents.ranks.sharded import ShardedLayers
-
-        if self._lock_step is not None:
-            raise RanksError("model.shard: these ranks have a sharded model already; allowed: one")
-        sharded = ShardedLayers(
-            model,
-            layers,
-            device,
-            lambda tensor: self.spread(tensor, device),
-            lambda begin: self._await(begin, _TENTH),
-        )
-        self._lock_step = sharded.lock_step
-
     # -- one word, which is no exchange --------------------------------------------------------------------
 
     def ask_stop(self) -> None:
@@ -294,16 +267,6 @@ class World(Ranks):
     # -- waiting -------------------------------------------------------------------------------------------
 
     def _exchange(self, begin: Callable[[], Any]) -> None:
-        """Makes an exchange, after the passes of ranks that are not there yet.
-
-        Raises:
-            RanksError: as ``_await`` does.
-        """
-        if self._lock_step is not None:
-            self._lock_step.settle()
-        self._await(begin)
-
-    def _await(self, begin: Callable[[], Any], growth: float = _DOUBLING) -> None:
         """Begins an exchange, and waits for its end in Python, so that signals are heard meanwhile.
 
         Raises:
@@ -315,7 +278,7 @@ class World(Ranks):
             work = begin()
             while not work.is_completed():
                 time.sleep(pause)
-                pause = min(growth * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, _LONGEST_PAUSE)
                 if not work.is_completed():  # or a rank that ended after it would count as failed in it
                     self._look_around()
             work.wait()

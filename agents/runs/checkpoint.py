@@ -22,13 +22,11 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 # isort: split
 import dataclasses
 import json
-import pickle
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -70,7 +68,7 @@ _POLICY_FILES = ("adapter/adapter_model.safetensors", "value_head.safetensors", 
 
 UNREADABLE = (
     OSError, EOFError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError,
-    SafetensorError, pickle.UnpicklingError,
+    SafetensorError,
 )  # fmt: skip
 """Exceptions from reading a file that is missing, torn or of another model."""
 
@@ -267,16 +265,9 @@ def _identify_base(policy: LLMPolicy) -> dict[str, Any]:
 
 
 def _same_base(trained_on: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
-    """Returns whether two bases are the same; of two known contents, names and places do not matter."""
-    names: tuple[str, ...] = ()
-    if "sha256" in own:
-        # Earlier versions recorded the content of the embedded model alone.
-        names = ("model_name", "weights") if "sha256" in trained_on else ("sha256", "weights")
-    return _drop_keys(trained_on, names) == _drop_keys(own, names)
-
-
-def _drop_keys(base: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {key: value for key, value in base.items() if key not in names}
+    """Returns whether two bases are the same; of known contents, names and places do not matter."""
+    left_out = ("model_name", "weights") if "sha256" in own else ()
+    return all(trained_on.get(key) == own.get(key) for key in {*trained_on, *own}.difference(left_out))
 
 
 def _to_get(trained_on: Mapping[str, Any]) -> str:
@@ -298,7 +289,7 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
     _load_policy(model.policy, checkpoint)
     try:
         state = read_state(checkpoint)
-        moments = _read_moments(checkpoint)
+        moments = read_moments(checkpoint / "optimizer.safetensors")
         scales = [group["lr_scale"] for group in model.policy.optimizer.param_groups]
         model.policy.optimizer.load_state_dict(moments)
         for group, scale in zip(model.policy.optimizer.param_groups, scales, strict=True):
@@ -310,31 +301,12 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]
     model._n_updates, model.seconds = state["n_updates"], state["seconds"]
-    # Checkpoints of earlier versions have none of these.
-    model.parts = state.get("parts") or model.parts
-    model.skipped.in_a_row = state.get("skipped_in_a_row", 0)
-    model.backoff = Backoff(**state.get("backoff", {}))
-    model.policy.budgets.load_state_dict(state.get("tokens", {}))
+    model.parts = state["parts"] or model.parts
+    model.skipped.in_a_row = state["skipped_in_a_row"]
+    model.backoff = Backoff(**state["backoff"])
+    model.policy.budgets.load_state_dict(state["tokens"])
     if model.kl.horizon is not None:  # without a horizon the coefficient is a setting
         model.kl.coefficient = state["kl_coefficient"]
-
-
-def records_parts(checkpoint: Path) -> bool:
-    """Returns whether a checkpoint has the parts of a round, without which ``load`` leaves the model's own.
-
-    Raises:
-        CheckpointError: its ``state.json`` cannot be read.
-    """
-    return read_state(checkpoint).get("parts") is not None
-
-
-def _read_moments(checkpoint: Path) -> dict[str, Any]:
-    """Returns the optimizer's state, on the CPU."""
-    earlier = checkpoint / "optimizer.pt"
-    if earlier.is_file():  # what earlier versions wrote: read as tensors and numbers only
-        moments: dict[str, Any] = torch.load(earlier, map_location="cpu", weights_only=True)
-        return moments
-    return read_moments(checkpoint / "optimizer.safetensors")
 
 
 def _not_whole(checkpoint: Path, error: ManifestError) -> CheckpointError:

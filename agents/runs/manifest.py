@@ -1,6 +1,6 @@
 """The manifest of a checkpoint: its files by content, so that a torn or changed one is known by name.
 
-It is written last, after all else is on the disk. Checkpoints of earlier versions have none.
+It is written last, after all else is on the disk.
 """
 
 from __future__ import annotations
@@ -47,9 +47,6 @@ def replace_file(folder: Path, name: str, content: str) -> None:
     Until the file is written, the manifest has both contents.
     """
     manifest = _read(folder)
-    if manifest is None:
-        write_atomically(folder / name, content)
-        return
     new = _digest_of(content.encode())
     before = manifest["files"].get(name, [])
     _write(folder, manifest | {"files": manifest["files"] | {name: [*before, new]}})
@@ -59,7 +56,7 @@ def replace_file(folder: Path, name: str, content: str) -> None:
 
 
 def check_files(folder: Path, names: Iterable[str] | None = None) -> None:
-    """Raises unless files are as the manifest says. A folder without one is not checked.
+    """Raises unless files are as the manifest says.
 
     Args:
         folder: The checkpoint.
@@ -69,8 +66,6 @@ def check_files(folder: Path, names: Iterable[str] | None = None) -> None:
         ManifestError: a file is missing, or has other content, or the checkpoint is of a later version.
     """
     manifest = _read(folder)
-    if manifest is None:
-        return
     if manifest["format"] > FORMAT:
         raise ManifestError(
             f"it has format {manifest['format']}, and this version reads formats up to {FORMAT}: a later "
@@ -87,7 +82,7 @@ def check_files(folder: Path, names: Iterable[str] | None = None) -> None:
 
 
 def is_whole(folder: Path) -> bool:
-    """Returns whether a checkpoint is as it was written; one of an earlier version counts as whole."""
+    """Returns whether a checkpoint is as it was written."""
     try:
         check_files(folder)
     except (ManifestError, OSError):
@@ -113,21 +108,20 @@ def _write(folder: Path, manifest: dict[str, Any]) -> None:
     sync(folder)
 
 
-def _read(folder: Path) -> dict[str, Any] | None:
-    """Returns a folder's manifest; None if it has none.
+def _read(folder: Path) -> dict[str, Any]:
+    """Returns a folder's manifest.
 
     Raises:
-        ManifestError: it cannot be read.
+        ManifestError: it is missing, or cannot be read.
     """
-    path = folder / NAME
-    if not path.exists():
-        return None
     try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
+        found: Any = json.loads((folder / NAME).read_text(encoding="utf-8"))
         if not isinstance(found["format"], int) or not all(
             isinstance(digests, list) for digests in found["files"].values()
         ):
             raise ValueError("its fields are of other types")
+    except FileNotFoundError as error:
+        raise ManifestError(f"{NAME} is missing") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ManifestError(f"{NAME} cannot be read: {error!s:.100}") from error
     manifest: dict[str, Any] = found

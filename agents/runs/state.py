@@ -34,7 +34,15 @@ class BudgetState(TypedDict):
 
 
 @_STRICT
-class BackoffState(TypedDict, total=False):
+class BudgetsState(TypedDict):
+    """The two token budgets."""
+
+    tokens_per_forward: BudgetState
+    tokens_per_backward: BudgetState
+
+
+@_STRICT
+class BackoffState(TypedDict):
     """The reductions of the learning rate after divergence."""
 
     rate_factor: Annotated[float, Field(gt=0, le=1)] | Annotated[int, Field(gt=0, le=1)]
@@ -69,7 +77,7 @@ class BaseState(TypedDict):
 
 @_STRICT
 class State(TypedDict):
-    """All of it. Checkpoints of earlier versions lack what need not be there."""
+    """All of it. A run without a magnet, or without a pool, has no entry for it."""
 
     step: Count
     num_timesteps: Count
@@ -77,11 +85,11 @@ class State(TypedDict):
     kl_coefficient: Annotated[int | float, Field(ge=0)]
     seconds: Annotated[int | float, Field(ge=0, lt=COUNTS)]
     base: BaseState
-    parts: NotRequired[Tokens | None]
-    skipped_in_a_row: NotRequired[Count]
-    backoff: NotRequired[BackoffState]
-    tokens: NotRequired[dict[str, BudgetState]]
-    magnet: NotRequired[MagnetState | None]
+    parts: Tokens | None
+    skipped_in_a_row: Count
+    backoff: BackoffState
+    tokens: BudgetsState
+    magnet: NotRequired[MagnetState]
     pool: NotRequired[list[MemberState]]
 
 
@@ -101,5 +109,7 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
+        if first["type"] == "missing":
+            raise CheckpointError(f"{path}: {place} is missing") from error
         raise CheckpointError(f"{path}: {place} is {first['input']!r:.60}: {first['msg']}") from error
     return found

@@ -17,6 +17,7 @@ from gamespiel.endpoints import PREFIX
 from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.tracks import require_one_track
 from task_gym.errors import nearest, shown
+from task_gym.files import read_json
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,11 @@ def check_contenders(contenders: Sequence[Contender], decode: str) -> None:
     require_one_track(tracks, "; --track has all of them play on one: masked, unmasked or unlisted")
 
 
-def digest_checkpoint(checkpoint: Path) -> str | None:
-    """Returns the digest of a checkpoint's manifest, which has those of its files; None without one."""
-    path = checkpoint / manifest.NAME
-    if not path.exists():
-        return None
-    files = json.loads(path.read_text(encoding="utf-8"))
+def digest_checkpoint(checkpoint: Path) -> str:
+    """Returns the digest of a checkpoint's manifest, which has those of its files.
+
+    Raises:
+        CheckpointError: it has none.
+    """
+    files = read_json(checkpoint / manifest.NAME, kept.CheckpointError)
     return sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()

@@ -53,9 +53,6 @@ def validate(config: Config) -> Config:
 def _check_model(model: ModelConfig) -> None:
     if model.use_4bit and model.use_8bit:
         raise ConfigError("model.use_4bit and model.use_8bit contradict each other: set one of them")
-    for name in ("use_4bit", "use_8bit"):
-        if model.shard and getattr(model, name):
-            raise ConfigError(f"model.shard and model.{name} contradict each other: set one of them")
 
 
 def _check_choice(env: EnvConfig) -> None:
@@ -86,14 +83,6 @@ def _check_vllm(run: RunConfig) -> None:
         raise ConfigError(
             "run.vllm_base_url: an address with a user's name or password was given, allowed: one without; "
             "the token is in the environment variable VLLM_API_KEY"
-        )
-
-
-def _check_shard(config: Config) -> None:
-    if config.model.shard and config.run.use_vllm:
-        raise ConfigError(
-            "model.shard and run.use_vllm contradict each other: while a rank waits for a server, it does "
-            "not take part in the forwards of the others; set one of them"
         )
 
 
@@ -186,7 +175,6 @@ _CHECKS: tuple[tuple[Callable[[Any], None], Callable[[Config], Any]], ...] = (
     (lambda env: declaration_of(env).check_keys(env), attrgetter("env")),
     (_check_server, attrgetter("env")),
     (_check_vllm, attrgetter("run")),
-    (_check_shard, lambda config: config),
     (_check_workers, attrgetter("run")),
     (_check_stages, lambda config: config),
     (_check_unlisting, lambda config: config),

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic_core import to_jsonable_python
 
-from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.checks import validate
 from gamespiel.config.layers import Layer, find_option, layer_from_data, layer_from_overrides, merge_layers
 from gamespiel.config.preset_files import preset_path, presets
@@ -27,9 +26,6 @@ DEFAULT_PRESET = DEFAULT_PRESETS[EnvConfig.env_type]
 
 SAVED_NAME = "config.yaml"
 """The file in a run's folder that has the run's resolved configuration."""
-
-OLDER = Config(ppo=Hyperparameters(legal_coef=0.0))
-"""The settings of runs from before certain keys: such a run goes on as it began."""
 
 
 class Resolved(NamedTuple):
@@ -238,8 +234,6 @@ def read_layer(path: str | Path) -> Layer:
 def saved_config(folder: str | Path) -> Config:
     """Returns the configuration of a run, given the run's folder or one of its checkpoints.
 
-    Keys that are newer than the run have the values of ``OLDER``.
-
     Raises:
         ConfigError: The folder does not exist, or is neither a run nor a checkpoint.
     """
@@ -252,7 +246,7 @@ def saved_config(folder: str | Path) -> Config:
         if saved.is_file():
             if not saved.read_bytes().strip():
                 raise ConfigError(f"config file {str(saved)!r} is empty: it is no run's")
-            return resolve(files=[saved], base=OLDER)
+            return resolve(files=[saved])
     raise ConfigError(f"{str(folder)!r} is not a run: it holds no {SAVED_NAME}, nor do the two folders above")
 
 

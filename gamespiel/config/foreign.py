@@ -33,7 +33,10 @@ class Word(NamedTuple):
 _STEP = "a step here plays ppo.batch_size episodes and learns from all their turns"
 _SAMPLING = "the policy samples from its whole distribution, or PPO's ratios would be wrong"
 _NO_DATA = "tasks come from the env section, not from a data set"
-_SHARDED = "the key divides the layers of the base model among the ranks of torchrun"
+_WHOLE_BASE = (
+    "a base model in 4 bits with adapters fits one card, up to 32 billion parameters, and ranks (`torchrun`) "
+    "are data-parallel, each with the whole base"
+)
 _FILES = "each step is a row of metrics.jsonl in the run's folder"
 _VLLM = "a server is started apart from the run, with the command of `gamespiel vllm-command`"
 _ADAPTERS = "the adapters are plain LoRA, without further options"
@@ -197,9 +200,10 @@ _OTHER = (
     Word("push_to_hub", HF, "", "nothing is uploaded", (False,)),
     Word("use_cpu", HF, "run.device", "the key names the device, as run.device: cpu", (False,)),
     Word("no_cuda", HF, "run.device", "the key names the device, as run.device: cpu", (False,)),
-    Word("deepspeed", HF, "model.shard", _SHARDED, (None,)),
-    Word("fsdp", HF, "model.shard", _SHARDED, ("", None)),
-    Word("fsdp_config", HF, "model.shard", _SHARDED, (None,)),
+    Word("deepspeed", HF, "model.use_4bit", _WHOLE_BASE, (None,)),
+    Word("fsdp", HF, "model.use_4bit", _WHOLE_BASE, ("", None)),
+    Word("fsdp_config", HF, "model.use_4bit", _WHOLE_BASE, (None,)),
+    Word("shard", "FSDP", "model.use_4bit", _WHOLE_BASE),
     Word("ddp_find_unused_parameters", HF, "", "ranks add their gradients without DDP", (None,)),
     Word("torch_compile", HF, "", "models run as they are", (False,)),
     Word("dataset_name", TRL, "env.task_ids", _NO_DATA),

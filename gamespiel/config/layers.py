@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gamespiel.config.foreign import SHORT, WORDS, Word, explain_word, is_harmless, notices_of_words
 from gamespiel.config.parse import parse_section, read_text
-from gamespiel.config.schema import DOTTED, KEYS, MOVED, PRESET, SECTION_OF, SECTIONS
+from gamespiel.config.schema import DOTTED, KEYS, PRESET, SECTION_OF, SECTIONS
 from gamespiel.config.sections import Config, EnvConfig, Stage
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, UnknownKeyError, unknown_name_error
 from gamespiel.kinds import DECLARATIONS
@@ -67,12 +67,11 @@ def layer_from_data(data: Any, source: str = "config") -> Layer:
                 words.append(word)
                 continue
             place = _find_key(section, key, source)
-            written = f"{section}.{key}" if f"{section}.{key}" in MOVED else key
             if place in named:
-                same = named[place] == written == place[1]
-                how = _IN_AND_OUT if same else f"as {named[place]} and as {written}"
+                same = named[place] == key == place[1]
+                how = _IN_AND_OUT if same else f"as {named[place]} and as {key}"
                 raise ConfigError(f"{source}: {'.'.join(place)} is given twice, {how}")
-            named[place] = written
+            named[place] = key
             sections.setdefault(place[0], {})[place[1]] = item
             words += [] if word is None else [word]
     typed: dict[str, Mapping[str, Any]] = {}
@@ -135,7 +134,7 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
             value = parse_section(section, {key: read_text(text, section, key)}, "--")
             sections.setdefault(section, {}).update(value)
             names.append(f"--{dotted}")
-            if dotted not in DOTTED and dotted not in MOVED:
+            if dotted not in DOTTED:
                 words.append(WORDS[dotted.rpartition(".")[2]]._replace(word=dotted))
     mistakes.raise_all()
     keys = [f"{section}.{key}" for section, values in sections.items() for key in values]
@@ -145,8 +144,6 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
 
 def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
     """Returns the section and the key that a file's key means: itself, or another library's word for it.
-
-    A key that has moved means itself at its earlier place too.
 
     Args:
         section: The section that has it; None for a flat key.
@@ -158,9 +155,6 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
     """
     own = SECTION_OF.get(name)
     if own is not None and section in (None, own):
-        return own, name
-    if f"{section}.{name}" in MOVED:
-        own, _, name = MOVED[f"{section}.{name}"].partition(".")
         return own, name
     given, word = str(name) if section is None else f"{section}.{name}", WORDS.get(name)
     if word is not None and word.differs:
@@ -177,7 +171,6 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
 
 def find_option(dotted: str) -> tuple[str, str] | None:
     """Returns the section and the key that an option sets, as ``_find_key`` does; None if it sets none."""
-    dotted = MOVED.get(dotted, dotted)
     section, _, key = dotted.partition(".")
     if dotted in DOTTED:
         return section, key

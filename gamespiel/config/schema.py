@@ -22,12 +22,6 @@ SECTION_OF: Mapping[str, str] = {name: section for section, keys in KEYS.items()
 
 DOTTED: tuple[str, ...] = tuple(f"{section}.{name}" for section, keys in KEYS.items() for name in keys)
 
-MOVED: Mapping[str, str] = {
-    "env.use_vllm": "run.use_vllm",
-    "env.vllm_base_url": "run.vllm_base_url",
-}
-"""Keys by the place that they had in earlier versions, where files and options may still have them."""
-
 PRESET = "preset"
 """The key of a file, outside its sections, that names the preset from which it starts."""
 
@@ -76,21 +70,8 @@ def file_schema() -> dict[str, Any]:
             **{name: {"$ref": ref} for name, ref in (refs | flat).items()},
         },
         "additionalProperties": False,
-        "$defs": _make_definitions() | _mark_moved_keys(),
+        "$defs": _make_definitions(),
     }
-
-
-def _mark_moved_keys() -> dict[str, Any]:
-    """Returns the sections that keys have moved from, with these keys marked as deprecated."""
-    made: dict[str, Any] = {}
-    for old, new in MOVED.items():
-        (before, name), (section, key) = old.split("."), new.split(".")
-        own = SECTIONS[before].__name__
-        node = made.setdefault(own, _make_definitions()[own])
-        ref = f"#/$defs/{SECTIONS[section].__name__}/properties/{key}"
-        properties = node["properties"] | {name: {"$ref": ref, "deprecated": True}}
-        made[own] = {**node, "properties": properties}
-    return made
 
 
 def node_of(section: str, path: Iterable[str | int]) -> Node:

@@ -82,7 +82,7 @@ class EntryShape(TypedDict):
     model: NotRequired[Annotated[str, Field(max_length=4096)]]
     asking: NotRequired[dict[str, bool | int | str | None]]
     checkpoint: NotRequired[Annotated[str, Field(max_length=4096)]]
-    sha256: NotRequired[str | None]
+    sha256: NotRequired[str]
     episodes: Annotated[list[RowShape], Field(max_length=1_000_000)]
     episodes_sha256: str
 

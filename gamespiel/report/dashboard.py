@@ -1,7 +1,6 @@
 """The dashboard of training: a live display on a terminal, plain lines elsewhere (files, CI)."""
 
 import math
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -143,9 +142,8 @@ class Dashboard:
     """Shows a run's progress. It is a context manager, which restores the terminal however the run ends.
 
     A terminal shows one display that redraws in place: time left, metrics, rewards so far and the last game.
-    Elsewhere, and in other threads than the main one, a step prints a line, at most one per ``every``
-    seconds, but always for the first and the last step. Within a long step, a line is printed every
-    ``SILENCE`` seconds.
+    Elsewhere a step prints a line, at most one per ``every`` seconds, but always for the first and the last
+    step. Within a long step, a line is printed every ``SILENCE`` seconds.
 
     Args:
         total_steps: Steps of the run.
@@ -180,7 +178,7 @@ class Dashboard:
     def __enter__(self) -> "Dashboard":
         self._pace.start(self._clock())
         self._spoke_at = self._clock()
-        if self._console.is_terminal and threading.current_thread() is threading.main_thread():
+        if self._console.is_terminal:
             self._live = Live(
                 get_renderable=self._render,
                 console=self._console,

@@ -25,7 +25,6 @@ CPU_NOTE = (
 
 def part_rows(load: Load, made: MemoryPlan) -> list[tuple[str, int]]:
     """Returns a plan's parts in words, in bytes; sums are after their parts."""
-    own = f", of each of {load.ranks} ranks" if load.ranks > 1 else ""
     budget = f" of {load.backward_budget:,}" if load.backward_budget else ""
     update = f"update, {load.tokens_per_backward:,}{budget} tokens"
     play = f"play, {load.tokens_per_forward:,} tokens"
@@ -34,8 +33,7 @@ def part_rows(load: Load, made: MemoryPlan) -> list[tuple[str, int]]:
         used, other = other, used
     unused = made.activations_plain if load.gradient_checkpointing else made.activations_checkpointed
     return [
-        (f"weights ({f'{load.bits} bits' if load.bits else load.dtype}{own})", made.weights),
-        *([("a layer that is gathered, and its message", made.whole_layer)] if made.whole_layer else []),
+        (f"weights ({f'{load.bits} bits' if load.bits else load.dtype})", made.weights),
         ("adapters and value head (float32)", made.adapters),
         ("their gradients", made.gradients),
         ("optimizer (two moments of each)", made.optimizer),

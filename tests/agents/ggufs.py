@@ -39,16 +39,16 @@ def weights(seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def write(
-    path: Path, architecture: str = "llama", seed: int = 0, *, rounded: bool = True, parts: int = 1
+    path: Path, architecture: str = "llama", seed: int = 0, *, tied: bool = True, without: str = ""
 ) -> Path:
-    """Writes a Llama with SmolLM's way of tokenising; returns the path.
+    """Writes a Llama with SmolLM's way of tokenising, matrices in blocks of 8 bits (Q8_0); returns the path.
 
     Args:
         path: Where to.
         architecture: What the file says it is.
         seed: Seed of the weights.
-        rounded: Whether matrices are kept in blocks of 8 bits (Q8_0).
-        parts: The number of files that the file says it is one of.
+        tied: Whether the head is the embedding.
+        without: A tensor that is left out.
     """
     from gguf import GGMLQuantizationType, GGUFWriter, TokenType
     from gguf.quants import quantize
@@ -73,11 +73,13 @@ def write(
     writer.add_eos_token_id(2)
     writer.add_pad_token_id(2)
     writer.add_chat_template(TEMPLATE)
-    if parts > 1:
-        writer.add_uint16("split.count", parts)
-    for name, values in weights(seed).items():
+    tensors = weights(seed)
+    if not tied:
+        tensors["output.weight"] = tensors["token_embd.weight"]
+    tensors.pop(without, None)
+    for name, values in tensors.items():
         kind = GGMLQuantizationType.Q8_0
-        if rounded and values.ndim == 2:
+        if values.ndim == 2:
             writer.add_tensor(name, quantize(values, kind), raw_dtype=kind)
         else:
             writer.add_tensor(name, values)

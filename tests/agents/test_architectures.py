@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from gamespiel.agents.models.adapters import ALL_LINEAR
 from gamespiel.agents.models.architectures import FAMILIES, KNOWN, architecture_of, from_config
 from gamespiel.agents.models.loading import TINY, ModelError
 from gamespiel.agents.models.memory_plan import Load, adapter_parameters
+from tests.agents import ggufs
 
 PARAMETERS = {
     "HuggingFaceTB/SmolLM2-135M-Instruct": 134_515_008,
@@ -85,25 +85,6 @@ def test_the_embedded_model() -> None:
     assert tiny == architecture_of(str(TINY))
 
 
-def write_gguf(path: Path, kind: str, *, tied: bool, vocabulary: int) -> None:
-    import numpy as np
-    from gguf import GGUFWriter
-
-    writer = GGUFWriter(path, kind)
-    writer.add_embedding_length(32)
-    writer.add_feed_forward_length(48)
-    writer.add_block_count(3)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(2)
-    writer.add_key_length(16)
-    for name in ("token_embd.weight", *(() if tied else ("output.weight",))):
-        writer.add_tensor(name, np.zeros((vocabulary, 32), dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
 @pytest.mark.parametrize(
     ("kind", "family", "tied"),
     [
@@ -114,10 +95,13 @@ def write_gguf(path: Path, kind: str, *, tied: bool, vocabulary: int) -> None:
     ],
 )
 def test_the_metadata_of_a_gguf_file(kind: str, family: str, tied: bool, tmp_path: Path) -> None:
-    path = tmp_path / "model.gguf"
-    write_gguf(path, kind, tied=tied, vocabulary=50)
-    config = {"model_type": family, **SMALL, "head_dim": 16, "tie_word_embeddings": tied}
-    assert replace(architecture_of(str(path)), dtype="float32") == from_config(config, "x")
+    path = ggufs.write(tmp_path / "model.gguf", kind, tied=tied)
+    config = {
+        "model_type": family, "vocab_size": len(ggufs.vocabulary()), "hidden_size": ggufs.HIDDEN,
+        "intermediate_size": ggufs.INNER, "num_hidden_layers": ggufs.LAYERS,
+        "num_attention_heads": ggufs.HEADS, "tie_word_embeddings": tied, "dtype": "bfloat16",
+    }  # fmt: skip
+    assert architecture_of(str(path)) == from_config(config, "x")
 
 
 def test_models_that_are_not_known_here(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-from gamespiel.agents.models.gguf import read_header
 from gamespiel.agents.models.loading import ModelError, ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.tokens.codec import ChatCodec
 from tests.agents.ggufs import LAYERS, vocabulary, weights, write
@@ -46,6 +45,7 @@ def test_the_weights_are_the_files(file: Path, capfd: pytest.CaptureFixture[str]
 def test_the_model_can_be_saved_and_loaded_as_a_folder(file: Path, tmp_path: Path) -> None:
     model = load(file)
     model.save_pretrained(str(tmp_path))
+    assert "quantization_config" not in json.loads((tmp_path / "config.json").read_text())
     ids = torch.arange(20)[None]
     with torch.no_grad():
         assert torch.equal(load(tmp_path)(input_ids=ids).logits, model(input_ids=ids).logits)
@@ -93,76 +93,43 @@ def refused(path: Path) -> str:
     return messages[0].removeprefix(f"model_name {str(path)!r} ")
 
 
+ENDLESS = b"".join(
+    (
+        b"GGUF" + (3).to_bytes(4, "little") + bytes(8) + (1).to_bytes(8, "little"),
+        (1).to_bytes(8, "little") + b"a" + (9).to_bytes(4, "little"),
+        (5).to_bytes(4, "little") + (2**60).to_bytes(8, "little") + bytes(64),
+    )
+)
+"""A file that announces an array of 2**60 integers. A reader that goes on after the end has no end itself."""
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        (lambda content: b"", "is no GGUF file: it begins with b''"),
-        (lambda content: b"PK\x03\x04 a zip archive", r"is no GGUF file: it begins with b'PK\x03\x04'"),
-        (lambda content: b"GGUF\x09" + content[5:], "is a GGUF file of version 9; allowed: 2, 3"),
-        (lambda content: content[:1_000], "is cut off or damaged in its header ("),
-        (
-            lambda content: content[:4_000],
-            "is cut off or damaged in its header (an entry ends at byte 4,203 of 4,000)",
-        ),
-        (
-            lambda content: content[:-1],
-            "is cut off: its header announces 111,840 bytes, the file has 111,839",
-        ),
+        lambda content: b"",
+        lambda content: b"GGUF\x09" + content[5:],  # another version
+        lambda content: content[:1_000],
+        lambda content: content[:4_000],
+        lambda content: content[:-1],
+        lambda content: ENDLESS,
     ],
 )
-def test_a_file_that_is_damaged(
-    change: Callable[[bytes], bytes], message: str, file: Path, tmp_path: Path
-) -> None:
+def test_a_file_that_is_damaged(change: Callable[[bytes], bytes], file: Path, tmp_path: Path) -> None:
     path = tmp_path / "damaged.gguf"
     path.write_bytes(change(file.read_bytes()))
-    assert refused(path).startswith(message)
-
-
-def test_damage_in_the_header_is_found_or_harmless(file: Path, tmp_path: Path) -> None:
-    content, path, found = file.read_bytes(), tmp_path / "damaged.gguf", 0
-    chooser = random.Random(0)
-    for _ in range(200):
-        damaged = bytearray(content)
-        damaged[chooser.randrange(4, 3_000)] = chooser.randrange(256)
-        path.write_bytes(damaged)
-        try:
-            read_header("damaged", path)
-        except ModelError:
-            found += 1
-    assert found > 20  # the others changed a letter of the vocabulary, or a number
-
-
-def entry(key: str, kind: int, value: bytes) -> bytes:
-    """Returns an entry of a GGUF header."""
-    return len(key).to_bytes(8, "little") + key.encode() + kind.to_bytes(4, "little") + value
-
-
-@pytest.mark.parametrize(
-    ("made", "message"),
-    [
-        (entry("general.alignment", 8, (4).to_bytes(8, "little") + b"many"), "general.alignment is 'many'"),
-        (entry("general.alignment", 4, bytes(4)), "general.alignment is 0, allowed: whole numbers from 1"),
-        (entry("general.alignment", 6, b"\0\0\xc0\x7f"), "general.alignment is nan"),
-        (entry("split.count", 8, (1).to_bytes(8, "little") + b"x"), "is one of x parts of a GGUF file"),
-        (entry("a", 8, (1).to_bytes(8, "little") + b"\xff"), "cut off or damaged in its header"),
-        (entry("a", 9, (9).to_bytes(4, "little") + bytes(8)), "an entry has the unknown type 9"),
-        (entry("a", 9, (8).to_bytes(4, "little") + b"\xff" * 8), "cut off or damaged in its header"),
-    ],
-)
-def test_entries_of_other_types_are_named(made: bytes, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "strange.gguf"
-    path.write_bytes(
-        b"GGUF" + (3).to_bytes(4, "little") + bytes(8) + (1).to_bytes(8, "little") + made + bytes(64)
-    )
-    with pytest.raises(ModelError, match=re.escape(message)):
-        read_header("strange", path)
+    hint = "; copy or download it again if it is damaged or cut off"
+    assert re.fullmatch(rf"cannot be loaded: .+{hint}", refused(path))
 
 
 def test_files_that_are_not_read(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "GGUF model with architecture mind99 is not" in refused(
         write(tmp_path / "new.gguf", architecture="mind99")
     )
-    part = write(tmp_path / "model-00001-of-00003.gguf", parts=3)
-    assert refused(part).startswith("is one of 3 parts of a GGUF file")
+    foreign = tmp_path / "archive.gguf"
+    foreign.write_bytes(b"PK\x03\x04 a zip archive")
+    assert "does not start with the GGUF magic bytes" in refused(foreign)
+    part = write(tmp_path / "model-00001-of-00002.gguf", without="blk.1.ffn_up.weight")
+    with pytest.raises(ModelError, match=r"lacks the weights model\.layers\.1\.mlp\.up_proj\.weight, which"):
+        load(part)
     monkeypatch.setitem(sys.modules, "gguf", None)
     assert refused(file).endswith("pip install gguf")

@@ -1,4 +1,4 @@
-"""Words of other libraries, and keys where earlier versions had them: taken, or refused with what differs."""
+"""Words of other libraries: taken, or refused with what differs."""
 
 import logging
 import re
@@ -6,30 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from jsonschema import Draft202012Validator
 
 from gamespiel.cli import main
 from gamespiel.config import (
-    SAVED_NAME,
-    Config,
     ConfigError,
     MistakesError,
-    RunConfig,
     UnknownKeyError,
     from_dict,
     load,
     resolve,
-    saved_config,
-    to_dict,
 )
 from gamespiel.config.files import resolve_layers
 from gamespiel.config.foreign import SAME_NAME, SHORT, WORDS, render_words
-from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, file_schema
+from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
-
-SERVED = Config(run=RunConfig(use_vllm=True, vllm_base_url="http://h/v1"))
 
 TRL_SAME = """
 model_name_or_path: Qwen/Qwen3-4B
@@ -119,6 +110,7 @@ def test_our_keys_of_another_meaning_are_noticed_beside_words_of_that_library(
         ({"lr": 1e-5, "learning_rate": 1e-5}, "ppo.learning_rate is given twice, as lr and as learning_rate"),
         ({"n_epochs": 1, "num_ppo_epochs": 1}, "ppo.ppo_epochs is given twice, as n_epochs and as num_ppo"),
         ({"ppo": {"lora_r": 8}}, "unknown key in config: 'ppo.lora_r'; did you mean 'lora.r'"),
+        ({"env": {"use_vllm": True}}, "unknown key in config: 'env.use_vllm'; did you mean 'run.use_vllm'"),
         ({"ppo": {"top_p": 0.9}}, r"unknown key in config: 'ppo.top_p' \(Hugging Face\)"),
         ({"weight_decay": False}, "'weight_decay'"),  # no number
         (
@@ -141,6 +133,33 @@ def test_words_in_their_section_and_in_options() -> None:
         resolve(overrides=[("ppo.lora_r", "4")])
     with pytest.raises(UnknownKeyError, match=r"^unknown option '--ppo.top_k' \(Hugging Face\): "):
         resolve(overrides=[("ppo.top_k", "4")])
+
+
+@pytest.mark.parametrize(
+    ("word", "library"),
+    [
+        ("shard", "FSDP"),
+        ("fsdp", "Hugging Face"),
+        ("fsdp_config", "Hugging Face"),
+        ("deepspeed", "Hugging Face"),
+    ],
+)
+def test_a_base_is_not_divided_among_ranks(word: str, library: str) -> None:
+    """As a key of a file or of its section, and as an option, with a section or without."""
+    said = (
+        f"({library}): a base model in 4 bits with adapters fits one card, up to 32 billion parameters, and "
+        "ranks (`torchrun`) are data-parallel, each with the whole base; the nearest key is 'model.use_4bit'"
+    )
+    data: tuple[tuple[str, dict[str, Any]], ...] = (
+        (word, {word: True}), (f"model.{word}", {"model": {word: True}})
+    )  # fmt: skip
+    for name, given in data:
+        with pytest.raises(UnknownKeyError) as raised:
+            from_dict(given)
+        assert str(raised.value) == f"unknown key in config: '{name}' {said}"
+        with pytest.raises(UnknownKeyError) as raised:
+            resolve(overrides=[(name, "true")])
+        assert str(raised.value) == f"unknown option '--{name}' {said}"
 
 
 def test_the_command_line_says_what_it_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,48 +188,3 @@ def test_the_table_is_sound() -> None:
 
 def test_the_table_of_the_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8").endswith(render_words()), render_words()
-
-
-# -- keys that have moved to another section ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"run": {"use_vllm": True, "vllm_base_url": "http://h/v1"}},
-        {"env": {"use_vllm": True}, "run": {"vllm_base_url": "http://h/v1"}},
-        {"use_vllm": True, "env": {"vllm_base_url": "http://h/v1"}},
-    ],
-)
-def test_both_places_mean_the_same_in_files(data: Any) -> None:
-    assert from_dict(data) == SERVED
-    assert Draft202012Validator(file_schema()).is_valid(data)
-
-
-def test_both_places_mean_the_same_in_options() -> None:
-    url = ("run.vllm_base_url", "http://h/v1")
-    assert resolve(overrides=[("env.use_vllm", "true"), url]) == SERVED
-    assert resolve(overrides=[("env.use_vllm", "false"), ("run.use_vllm", "true"), url]) == SERVED
-    assert not resolve(overrides=[url, ("run.use_vllm", "true"), ("env.use_vllm", "false")]).run.use_vllm
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"env": {"use_vllm": True}, "run": {"use_vllm": True}}, "twice, as env.use_vllm and as use_vllm"),
-        ({"use_vllm": True, "env": {"use_vllm": True}}, "twice, as use_vllm and as env.use_vllm"),
-        ({"env": {"use_vllm": 1}}, "run.use_vllm must be true or false, not 1"),
-        ({"env": {"use_vlm": True}}, "'env.use_vlm'; did you mean 'run.use_vllm'"),
-    ],
-)
-def test_mistakes_name_the_present_place(data: Any, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        from_dict(data)
-
-
-def test_a_run_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    saved = to_dict(Config())
-    for name in ("use_vllm", "vllm_base_url"):
-        saved["env"][name] = saved["run"].pop(name)
-    (tmp_path / SAVED_NAME).write_text(yaml.safe_dump(saved))
-    assert saved_config(tmp_path) == Config()
