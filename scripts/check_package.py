@@ -26,7 +26,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 ROOT = Path(__file__).parents[1]
-PINS = ("constraints.txt", "constraints-package.txt")
+PINS = ("constraints/main.txt", "constraints/package.txt")
 ROOMS = {"task_gym", "game_gym", "trace_gym", "gamespiel"}
 TRAINER = "the packages torch, transformers, peft, stable_baselines3, sb3_contrib, matplotlib and filelock"
 TRAIN = "not installed; pip install 'gamespiel[train]'"
