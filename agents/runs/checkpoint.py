@@ -249,14 +249,13 @@ def load_newest(policy: LLMPolicy, run: Path) -> Path:
 def _identify_base(policy: LLMPolicy) -> dict[str, Any]:
     """Returns the base model and the adapters' scale, without which adapters mean nothing.
 
-    Random weights are identified by their seed, all others by their content: a name can mean other weights
-    on another machine or another day.
+    Random weights are identified by their seed and where they were drawn, all others by their content: a name
+    can mean other weights on another machine or another day.
     """
-    settings = policy.model_settings
+    settings, base = policy.model_settings, policy.model.get_base_model()
     if settings.random_weights:
-        weights: dict[str, Any] = {"random_weights": True, "seed": policy.seed}
+        weights: dict[str, Any] = {"random_weights": True, "seed": policy.seed, "drawn_on": base.drawn_on}
     else:
-        base = policy.model.get_base_model()
         if not hasattr(base, "identity"):  # only once: the files may be gone when the run is old
             base.identity = identity(settings.model_name)
         weights = base.identity

@@ -140,6 +140,7 @@ def card() -> Iterator[type[Seen]]:
         "_lazy_init": lambda: None, "current_stream": lambda device=None: _Stream(),
         "is_bf16_supported": lambda including_emulation=True: True,
         "is_current_stream_capturing": lambda: False,  # a CUDA build asks the driver
+        "get_rng_state": lambda device: None, "set_rng_state": lambda state, device: None,
     }  # fmt: skip
     try:
         with mock.patch.multiple(torch.cuda, **found), _reading_when_loaded(), _Made(), _Computed():

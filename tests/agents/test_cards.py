@@ -14,6 +14,7 @@ from torch import Tensor
 from gamespiel.agents import transfer
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.kept import CheckpointError
 from tests.agents.cards import OnCard, Seen, card
 from tests.agents.toys import Echo, Stairs, collect, make_policy, make_ppo, masks_of, randomise, same_noise
 
@@ -86,9 +87,22 @@ def test_all_ways_to_ask_a_policy() -> None:
     assert best.tolist() == [legal[int(p.argmax())] for legal, p in zip(LEGAL, expected, strict=True)]
 
 
+def test_random_weights_are_drawn_on_the_card(tmp_path: Path) -> None:
+    """Their checkpoint has only the seed, from which another device draws others."""
+    random = {"random_weights": True, "dtype": "bfloat16"}
+    with card():
+        there = learner("cuda", "choice", "shared", model=random)
+        assert {str(parameter.device) for parameter in there.policy.model.parameters()} == {"cuda:0"}
+        folder = checkpoint.save(there, tmp_path)
+        checkpoint.load(learner("cuda", "choice", "shared", model=random), folder)
+    with pytest.raises(CheckpointError, match=r"'drawn_on': 'cuda, torch.bfloat16'.* is .*'drawn_on': 'cpu'"):
+        checkpoint.load(learner("cpu", "choice", "shared", model=random), folder)
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_cudnn_attention_is_off_as_long_as_a_policy_lives(before: bool) -> None:
     """With masks it can give NaN. It is the process's switch: only the last policy gives it back."""
+    gc.collect()  # policies of other tests
     found = torch.backends.cuda.cudnn_sdp_enabled
     torch.backends.cuda.enable_cudnn_sdp(before)
     try:
@@ -106,8 +120,7 @@ def test_cudnn_attention_is_off_as_long_as_a_policy_lives(before: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("decode", "dtype"),
-    [("text", "bfloat16"), pytest.param("choice", "float32", marks=pytest.mark.trains)],
+    ("decode", "dtype"), [("text", "bfloat16"), pytest.param("choice", "float32", marks=pytest.mark.trains)]
 )
 def test_an_update_waits_once_per_optimizer_step(decode: str, dtype: str) -> None:
     """And for the magnet's snapshot, for old log-probabilities in bfloat16, and for the weights at the end.
