@@ -2,7 +2,12 @@
 
 import sys
 
-from gamespiel.cli import main
+try:
+    from gamespiel.cli import main
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] in ("gamespiel", "game_gym", "task_gym", "trace_gym"):
+        raise
+    sys.exit(f"{error.name} is not installed here; run: make setup && . .venv/bin/activate")
 
 if __name__ == "__main__":
     sys.exit(main(["train", *sys.argv[1:]]))

@@ -1,4 +1,6 @@
-"""The command line: the arguments that it passes on, and its errors."""
+"""The command line: the arguments that it passes on, its errors, and how its threads wait."""
+
+from __future__ import annotations
 
 import errno
 import json
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gamespiel import waiting
 from gamespiel.cli import COMMANDS, main, split_overrides
 from gamespiel.config import Config, from_dict, presets, resolve, save
 from gamespiel.config.schema import DOTTED, file_schema
@@ -22,6 +25,7 @@ from task_gym.errors import OpponentError
 
 ROOT = Path(__file__).parents[2]
 Calls = list[Any]
+Capsys = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -124,9 +128,7 @@ def test_eval_of_a_model_without_a_run(calls: Calls) -> None:
     assert calls[2].config.env.rules is False
 
 
-def test_another_model_trains_with_the_defaults_on_the_presets_tasks(
-    calls: Calls, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_model_trains_with_the_defaults_on_the_presets_tasks(calls: Calls, capsys: Capsys) -> None:
     """The learning rate of tiny, 0.004, would destroy a pretrained model."""
     assert main(["train", "--model.model_name_or_path", "some/model", "--ppo.batch_size", "16"]) == 0
     expected = from_dict({"model_name": "some/model", "batch_size": 16, "task_id": 200000000})
@@ -147,12 +149,12 @@ def test_another_model_with_a_preset_or_another_choice_of_tasks(calls: Calls) ->
     main(["train", "--model.model_name", "tiny"])
     hexed, traced, named, tiny = (config for config, _ in calls)
     assert hexed == from_dict({"model_name": "some/model", "game": "hex"})
-    assert (traced.env.family, traced.env.task_ids, traced.ppo.learning_rate) == (
-        "classes",
-        ((0, 479999),),
-        1e-5,
-    )
+    assert (traced.env.family, traced.env.task_ids) == ("classes", ((0, 479999),))
+    assert traced.ppo.learning_rate == 1e-5
     assert named.ppo.learning_rate == 4e-3 and tiny == resolve("tiny")
+
+
+PLAYERS = "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or openai:MODEL@URL"
 
 
 @pytest.mark.parametrize(
@@ -182,32 +184,15 @@ def test_another_model_with_a_preset_or_another_choice_of_tasks(calls: Calls) ->
             "who is evaluated? give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME",
         ),
         ("train --resume . --from .", "argument --from: not allowed with argument --resume/--resume_from"),
-        (
-            "train --from . --preset tiny",
-            "--preset cannot go with --from: the run's own configuration holds",
-        ),
+        ("train --from . --preset tiny", "--preset cannot go with --from: the run's own configuration holds"),
         ("eval --agent first --checkpoint .", "argument --checkpoint: not allowed with argument --agent"),
-        (
-            "eval --agent fist",
-            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or "
-            "openai:MODEL@URL, not 'fist'",
-        ),
-        (
-            "eval --agent mcts:0",
-            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or "
-            "openai:MODEL@URL, not 'mcts:0'",
-        ),
-        (
-            "eval --agent oracle",
-            "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or "
-            "openai:MODEL@URL, not 'oracle'; "
-            "oracle goes with --env trace",
-        ),
+        ("eval --agent fist", f"{PLAYERS}, not 'fist'"),
+        ("eval --agent mcts:0", f"{PLAYERS}, not 'mcts:0'"),
+        ("eval --agent oracle", f"{PLAYERS}, not 'oracle'; oracle goes with --env trace"),
         (
             "eval --env trace --agent mcts",
             "--agent must be oracle, empty, echo (replies), or random, first (choices); or "
-            "openai:MODEL@URL with --env trace, "
-            "not 'mcts'",
+            "openai:MODEL@URL with --env trace, not 'mcts'",
         ),
         (
             "eval --env trce --agent oracle",
@@ -221,26 +206,19 @@ def test_another_model_with_a_preset_or_another_choice_of_tasks(calls: Calls) ->
         ("train tiny", "unknown argument 'tiny'; did you mean '--preset tiny'?"),
         ("play kuhn_poker", "unknown argument 'kuhn_poker'; did you mean '--game kuhn_poker'?"),
         ("eval random", "unknown argument 'random'; did you mean '--agent random'?"),
-        (
-            "train quickly",
-            "unknown argument 'quickly'; what is given has an option before it, as --seed 1",
-        ),
+        ("train quickly", "unknown argument 'quickly'; what is given has an option before it, as --seed 1"),
         ("train --model x", "unknown option '--model'; did you mean '--model.model_name'?"),
         ("train --steps 5", "unknown option '--steps'; did you mean '--ppo.num_train_steps'?"),
     ],
 )
-def test_errors_are_one_line_and_status_2(
-    line: str, message: str, calls: Calls, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_are_one_line_and_status_2(line: str, message: str, calls: Calls, capsys: Capsys) -> None:
     assert main(line.split()) == 2
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", f"gamespiel: {message}\n")
     assert calls == []
 
 
-def test_errors_of_the_work_itself(
-    calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_of_the_work_itself(calls: Calls, monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     """A named error or one of a file is one line; any other error is a defect and keeps its traceback."""
 
     def fail(error: BaseException) -> int:
@@ -264,7 +242,7 @@ def test_errors_of_the_work_itself(
 
 
 @pytest.mark.parametrize("command", [[], ["train"], ["eval"]])
-def test_help_lists_every_key_and_preset(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_key_and_preset(command: list[str], capsys: Capsys) -> None:
     with pytest.raises(SystemExit) as stop:
         main([*command, "--help"])
     text = capsys.readouterr().out
@@ -278,15 +256,14 @@ def test_help_lists_every_key_and_preset(command: list[str], capsys: pytest.Capt
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_the_first_line_comes_before_the_libraries_are_loaded(
-    calls: Calls, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_line_comes_before_the_libraries_are_loaded(calls: Calls, capsys: Capsys) -> None:
     main(["train"])
     assert capsys.readouterr().out == "loading PyTorch and transformers\nconfiguration: preset tiny\n"
     main(["eval", "--agent", "random"])  # plays without them
     assert capsys.readouterr().out == "configuration: preset tiny\n"
 
 
+@pytest.mark.usefixtures("calls")
 @pytest.mark.parametrize(
     ("line", "layers"),
     [
@@ -301,15 +278,8 @@ def test_the_first_line_comes_before_the_libraries_are_loaded(
         ("eval --model.model_name x", "defaults, --model.model_name"),
     ],
 )
-def test_a_line_names_the_layers_in_force(
-    line: str,
-    layers: str,
-    calls: Calls,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("here")
+def test_a_line_names_the_layers_in_force(line: str, layers: str, capsys: Capsys) -> None:
     Path("run").mkdir()
     save(Config(), Path("run/config.yaml"))
     Path("a.json").write_text("{}")
@@ -373,3 +343,81 @@ def test_output_in_another_encoding_and_without_a_reader() -> None:
     ended = subprocess.run(schema, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+# -- how threads wait ---------------------------------------------------------------------------------------
+
+Running = list[float | None]
+
+
+def prepare(given: dict[str, str]) -> dict[str, str]:
+    waiting.prepare_threads(given)
+    return given
+
+
+@pytest.fixture
+def running(monkeypatch: pytest.MonkeyPatch) -> Running:
+    """A list whose last number is that of other running threads, on a machine of 2 cores that are ours."""
+    found: Running = []
+    monkeypatch.setattr(waiting, "count_running", lambda: found[-1])
+    monkeypatch.setattr(waiting, "count_cores", lambda: 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cores", "others", "spins"),
+    [
+        (2, 0, True),
+        (2, 0.2, True),
+        (2, 0.6, False),
+        (2, None, False),
+        # A container has 2 of 16 cores: 14 threads beside it leave them free, and 15 do not.
+        (16, 14, True),
+        (16, 15, False),
+    ],
+)
+def test_threads_spin_if_cores_are_free(
+    cores: int, others: float | None, spins: bool, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    running.append(others)
+    expected = {"OMP_WAIT_POLICY": "PASSIVE"} | ({"GOMP_SPINCOUNT": "20000"} if spins else {})
+    assert prepare({}) == expected
+
+
+@pytest.mark.parametrize("given", [{"OMP_WAIT_POLICY": "ACTIVE"}, {"GOMP_SPINCOUNT": "7"}])
+def test_the_users_own_setting_stays(given: dict[str, str], running: Running) -> None:
+    running.append(0)
+    assert prepare(dict(given)) == given
+
+
+def test_running_threads_are_counted_if_the_system_tells(tmp_path: Path) -> None:
+    """The file's fourth field counts the reader too."""
+    file = tmp_path / "loadavg"
+    assert waiting.count_running(file) is None
+    file.write_text("0.50 0.40 0.30 3/210 4711\n")
+    assert waiting.count_running(file) == 2
+    for text in ("", "0.50 0.40", "0.5 0.4 0.3 many/210 4711"):
+        file.write_text(text)
+        assert waiting.count_running(file) is None
+
+
+def test_a_command_decides_how_threads_wait(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    running.append(0)
+    environment: dict[str, str] = {}
+    monkeypatch.setattr(os, "environ", environment)
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert environment == {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "20000"}
+
+
+@pytest.mark.parametrize("script", ["train.py", "eval.py"])
+def test_outside_the_environment_it_says_how_to_enter(script: str) -> None:
+    """-S leaves out what is installed."""
+    root = Path(__file__).parents[2]
+    result = subprocess.run(
+        [sys.executable, "-S", "-E", root / script], capture_output=True, text=True, cwd="/", check=False
+    )
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "gymnasium is not installed here; run: make setup && . .venv/bin/activate\n"
