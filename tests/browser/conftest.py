@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,29 +43,26 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-@contextmanager
-def watched(chromium: Any, **settings: Any) -> Iterator[Any]:
-    """Yields a page; raises afterwards if it reported an error or asked for anything but files."""
-    context = chromium.new_context(**settings)
-    faults: list[str] = []
-    context.on("request", lambda made: made.url.startswith("file:") or faults.append(f"asked for {made.url}"))
-    page = context.new_page()
-    page.on("console", lambda said: said.type in ("error", "warning") and faults.append(said.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
-    yield page
-    context.close()
-    assert not faults
-
-
 @pytest.fixture
 def opened(chromium: Any) -> Iterator[Open]:
-    """Yields a function that opens a file in a page of its own; the tests' end checks what the pages did."""
-    with ExitStack() as stack:
+    """Yields a function that opens a file in a page of its own.
 
-        def show(file: Path, fragment: str = "", **settings: Any) -> Any:
-            page = stack.enter_context(watched(chromium, **settings))
-            page.goto(f"{file.resolve().as_uri()}{fragment}")
-            return page
+    In the end it raises if a page has reported an error or asked for anything but files.
+    """
+    contexts: list[Any] = []
+    faults: list[str] = []
 
-        yield show
+    def show(file: Path, fragment: str = "", **settings: Any) -> Any:
+        contexts.append(chromium.new_context(**settings))
+        contexts[-1].on("request", lambda made: made.url.startswith("file:") or faults.append(made.url))
+        page = contexts[-1].new_page()
+        page.on("console", lambda said: said.type in ("error", "warning") and faults.append(said.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
+        page.goto(f"{file.resolve().as_uri()}{fragment}")
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert not faults

@@ -51,17 +51,20 @@ TEXTS = """() => {
   }
   return found;
 }"""
+"""Returns each visible text, its size in CSS pixels, and its contrast to what is behind it."""
 
 PIECES = """() => [...document.querySelectorAll("svg[role=img] *")].filter(isPiece).map((part) => {
   const { fill, stroke } = getComputedStyle(part), below = under(part);
   return Math.max(...[fill, stroke].filter(solid).map((colour) => contrast(colour, below)));
 })"""
+"""Returns the contrast of each piece, by its body or its edge, to the field that it is on."""
 
 OUTSIDE = """() => [...document.querySelectorAll("svg[role=img] *")].filter((part) => {
   const box = part.getBoundingClientRect(), around = part.ownerSVGElement.getBoundingClientRect();
   return !box.width && !box.height || box.left < around.left - 1 || box.right > around.right + 1
     || box.top < around.top - 1 || box.bottom > around.bottom + 1;
 }).map((part) => part.outerHTML)"""
+"""Returns the parts of drawings that have no size or are not inside their drawing."""
 
 FOCUS = """() => {
   const element = document.activeElement, style = getComputedStyle(element);
@@ -70,32 +73,11 @@ FOCUS = """() => {
     contrast: contrast(style.outlineColor, ground(element.parentElement)),
   };
 }"""
+"""Returns what has the focus, and the outline that shows it."""
+
+BACKGROUND = "() => luminance(ground(document.body))"
+"""Returns the luminance of the page: 0 is black, 1 is white."""
 
 
-def texts(page: Any) -> list[dict[str, Any]]:
-    """Returns each visible text, its size in CSS pixels, and its contrast to what is behind it."""
-    return list(page.evaluate(_with(TEXTS)))
-
-
-def pieces(page: Any) -> list[float]:
-    """Returns the contrast of each piece, by its body or its edge, to the field that it is on."""
-    return list(page.evaluate(_with(PIECES)))
-
-
-def outside(page: Any) -> list[str]:
-    """Returns the parts of drawings that have no size or are not inside their drawing."""
-    return list(page.evaluate(OUTSIDE))
-
-
-def focus(page: Any) -> dict[str, Any]:
-    """Returns what has the focus, and the outline that shows it."""
-    return dict(page.evaluate(_with(FOCUS)))
-
-
-def background(page: Any) -> float:
-    """Returns the luminance of the page: 0 is black, 1 is white."""
-    return float(page.evaluate(_with("() => luminance(ground(document.body))")))
-
-
-def _with(script: str) -> str:
-    return f"() => {{ {COMMON} return ({script})(); }}"
+def measure(page: Any, script: str) -> Any:
+    return page.evaluate(f"() => {{ {COMMON} return ({script})(); }}")

@@ -15,6 +15,7 @@ from gamespiel.records import Record, variant_of, write_records
 from gamespiel.replay.page import write_page
 from tests.browser import looks
 from tests.browser.conftest import PHONE, Open
+from tests.browser.looks import measure
 from tests.gamespiel.replay.games import record
 
 HTML = "</script><script>alert(1)</script><img src=x onerror=alert(2)><b>bold</b> &amp; \u2028"
@@ -32,7 +33,8 @@ TAKING = {"chess": (r"\A\S+", "KQRBNPkqrbnp"), "checkers": (r"(?<=^\d)\S{8}$", "
 CARDS = {"leduc_poker": 3, "kuhn_poker": 2}
 
 
-def episodes() -> list[Record]:
+@pytest.fixture(scope="session")
+def rows() -> list[Record]:
     """Returns an episode of each game that is drawn with pieces or cards, of 2048, a trace and a reply."""
     won = record([4, 2, 6], game="tic_tac_toe")
     won["turns"][0] |= {"probabilities": ODDS, "value": 0.625}
@@ -50,11 +52,6 @@ def episodes() -> list[Record]:
     trace = record([], game="kuhn_poker") | {"env_type": "trace", "game": "code_trace", "history": None,
         "opponent": None, "turns": [turn], "final_observation": HTML, "player": HTML}  # fmt: skip
     return [won, *others, asked, trace]
-
-
-@pytest.fixture(scope="session")
-def rows() -> list[Record]:
-    return episodes()
 
 
 @pytest.fixture(scope="session")
@@ -80,16 +77,17 @@ def test_everything_can_be_read(
     scheme: str, settings: dict[str, Any], opened: Open, file: Path, rows: list[Record]
 ) -> None:
     page = opened(file, color_scheme=scheme, **settings)
-    assert looks.background(page) < 0.05 if scheme == "dark" else looks.background(page) > 0.9
+    shade = measure(page, looks.BACKGROUND)
+    assert shade < 0.05 if scheme == "dark" else shade > 0.9
     for episode in range(len(rows)):
         for position in (0, 999):  # the first, with bars, and the last
             page.evaluate(f"location.hash = '#e={episode}&m={position}'")
             page.wait_for_function(f"document.getElementById('episode').value === '{episode}'")
-            shown = looks.texts(page)
+            shown = measure(page, looks.TEXTS)
             assert len(shown) > 10
             # WCAG 2.2: 4.5 to 1 for texts (1.4.3), 3 to 1 for what a picture is understood by (1.4.11).
             assert [one for one in shown if one["contrast"] < 4.5 or one["size"] < 12] == []
-            assert min(looks.pieces(page), default=math.inf) >= 3
+            assert min(measure(page, looks.PIECES), default=math.inf) >= 3
 
 
 @pytest.mark.parametrize("width", [390, 320])
@@ -102,7 +100,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(
         page.wait_for_function(f"document.getElementById('episode').value === '{episode}'")
         # Wider than the screen, a phone's page is shown smaller: innerWidth grows with it.
         assert page.evaluate("[document.documentElement.scrollWidth, innerWidth]") == [width, width]
-        assert looks.outside(page) == []
+        assert measure(page, looks.OUTSIDE) == []
     boxes = [control.bounding_box() for control in page.locator("select, button, input").all()]
     assert len(boxes) == 9 and all(box["height"] >= 24 and box["width"] >= 24 for box in boxes)  # WCAG 2.5.8
     page.locator("#on").tap()
@@ -116,7 +114,7 @@ def test_tab_reaches_every_control_and_shows_where_it_is(scheme: str, opened: Op
     reached = []
     for _ in range(10):
         page.keyboard.press("Tab")
-        reached.append(looks.focus(page))
+        reached.append(measure(page, looks.FOCUS))
     assert [one["id"] for one in reached] == [
         "by-game", "by-opponent", "by-result", "episode", "first", "back", "slider", "on", "last", "link",
     ]  # fmt: skip
@@ -218,11 +216,11 @@ def test_every_board_has_its_pieces_and_cards(opened: Open, file: Path, rows: li
         page = opened(file, f"#e={row}&m=999")
         svg = page.locator("#board svg")
         assert svg.is_visible() and svg.get_attribute("aria-label")
-        assert looks.outside(page) == []
+        assert measure(page, looks.OUTSIDE) == []
         if game in CARDS:
             assert page.locator("#board rect").count() == CARDS[game]
         else:
-            assert len(looks.pieces(page)) == count(rows[row]), game
+            assert len(measure(page, looks.PIECES)) == count(rows[row]), game
     page = opened(file, f"#e={number(rows, 'chess')}&m=0")
     signs = "".join(page.locator("#board text").all_text_contents()).replace("\ufe0e", "")
     assert [signs.count(sign) for sign in "♚♛♜♝♞♟"] == [2, 2, 4, 4, 4, 16]

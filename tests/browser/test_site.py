@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser import looks
 from tests.browser.conftest import PHONE, Open
+from tests.browser.looks import measure
 
 SITE = Path(__file__).parents[2] / "build" / "site"
 
@@ -27,9 +28,10 @@ def test_the_search_finds_pages_without_a_server(opened: Open) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_boards_of_games_are_drawn_and_can_be_told_apart(scheme: str, opened: Open) -> None:
     page = opened(SITE / "games" / "chess.html", color_scheme=scheme)
-    assert looks.background(page) < 0.1 if scheme == "dark" else looks.background(page) > 0.9
-    assert page.locator(".board svg").is_visible() and looks.outside(page) == []
-    assert min(looks.pieces(page)) >= 3
+    shade = measure(page, looks.BACKGROUND)
+    assert shade < 0.1 if scheme == "dark" else shade > 0.9
+    assert page.locator(".board svg").is_visible() and measure(page, looks.OUTSIDE) == []
+    assert min(measure(page, looks.PIECES)) >= 3
 
 
 @pytest.mark.parametrize("name", ["index", "games", "games/hex", "traces/closures", "comparisons"])

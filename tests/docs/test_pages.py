@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,44 +20,25 @@ from typing import Any
 import pytest
 
 import game_gym.opponents  # noqa: F401  (registers them, before the registry is copied)
+from docs.site import site_pages
 from game_gym.games import DECLARED
 from gamespiel.agents.runs import kept
 from gamespiel.cli import build_parser, split_overrides
 from task_gym import opponents, rewards
+from tests.docs.test_blocks import BLOCK, run_block
 from tests.gamespiel.conftest import finished, one_thread
 
 __all__ = ["finished", "one_thread"]
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    "README.md",
-    "docs/python.md",
-    "docs/wrappers.md",
-    "docs/curriculum.md",
-    "docs/scores.md",
-    "docs/trace.md",
-    "docs/games.md",
-    "docs/models.md",
-    "docs/configuration.md",
-    "docs/training.md",
-    "docs/terminal.md",
-    "docs/plug-in.md",
-    "docs/start.md",
-    "docs/concepts.md",
-    "docs/qwen.md",
-    "docs/own.md",
-    "docs/comparisons.md",
-    "docs/affinetes.md",
-    "docs/self-play.md",
-    "docs/compare.md",
-    "docs/leaderboard.md",
-    "docs/scale.md",
-]
+PAGES = [page for page in site_pages() if page not in ("docs/lab-notes.md", "SECURITY.md", "CHANGELOG.md")]
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+CODE = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", CONTRIBUTING, flags=re.DOTALL))
+PLACEHOLDER = "NAME"
+"""Stands in pages for names of the reader's own."""
+
 PRINTING = ["README.md", "docs/start.md", "docs/concepts.md", "docs/own.md"]
-SESSIONS = [
-    *PRINTING,
-    *("docs/python.md", "docs/wrappers.md", "docs/curriculum.md", "docs/affinetes.md"),
-]
+SESSIONS = [*PRINTING, *(f"docs/{name}.md" for name in ("python", "wrappers", "curriculum", "affinetes"))]
 """Pages whose Python blocks are one session; the blocks of other pages are tested in tests/docs."""
 
 QUICK = (
@@ -75,10 +57,10 @@ def read(page: str) -> str:
 
 
 def commands(page: str) -> list[str]:
-    """The lines of a page's shell blocks, without comments; those that go on in the next line are one."""
+    """The lines of a page's shell blocks, without comments and variables; those that go on are one."""
     blocks = [block.replace("\\\n", " ") for block in re.findall(r"```bash\n(.*?)```", read(page), re.DOTALL)]
-    lines = [re.sub(r"\s+#\s.*", "", line).strip() for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line]
+    lines = [re.sub(r"(^|\s+)#\s.*", "", line).strip() for block in blocks for line in block.splitlines()]
+    return [re.sub(r"^([A-Z_]+=\S+ )+", "", line) for line in lines if line]
 
 
 @pytest.fixture
@@ -98,14 +80,12 @@ def test_python_blocks_run_in_order_as_they_are(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```(?:\n\nprints\n\n```text\n(.*?)```)?", read(page), re.DOTALL)
+    blocks = BLOCK.findall(read(page))
     assert blocks
     namespace: dict[str, Any] = {}
     for code, shown in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, page, "exec"), namespace)
-        assert not shown or printed.getvalue() == shown
+        printed = run_block(code, page, namespace)
+        assert not shown or printed == shown
     assert (page in PRINTING) == any(shown for _, shown in blocks)
 
 
@@ -115,31 +95,25 @@ def parsed(
 ) -> list[Any]:
     """The options that the commands hand on, in a folder with the files that the pages name."""
     made: list[Any] = []
-    training, evaluation = ModuleType("gamespiel.training"), ModuleType("gamespiel.evaluation")
-    external, comparison = ModuleType("gamespiel.external"), ModuleType("gamespiel.comparison.run")
-    training.train = lambda config, resume=None: made.append(config)  # type: ignore[attr-defined]
-    evaluation.evaluate = made.append  # type: ignore[attr-defined]
-    external.evaluate_endpoint = made.append  # type: ignore[attr-defined]
-    comparison.compare = made.append  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "gamespiel.external", external)
-    monkeypatch.setitem(sys.modules, "gamespiel.comparison.run", comparison)
-    monkeypatch.setitem(sys.modules, "gamespiel.training", training)
-    monkeypatch.setitem(sys.modules, "gamespiel.evaluation", evaluation)
+    for name, function in (
+        ("training", "train"),
+        ("evaluation", "evaluate"),
+        ("external", "evaluate_endpoint"),
+        ("comparison.run", "compare"),
+    ):
+        module = ModuleType(f"gamespiel.{name}")
+        setattr(module, function, lambda options, resume=None: made.append(options))
+        monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))  # to which --import adds the folder
-    for name in ("mine.json", "mine.yaml"):
-        Path(name).write_text("{}")
-    Path("mine.py").write_text("")
-    for file in ("leduc.yaml", "week.yaml"):
-        Path(file).write_text("{}")
-    talk, served = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "affinetes.md").read_text(), re.DOTALL)
-    Path("talk.yaml").write_text(talk)
-    Path("served.yaml").write_text(served)
+    talk, served = re.findall(r"```yaml\n(.*?)```", read("docs/affinetes.md"), re.DOTALL)
+    files = dict.fromkeys(("mine.json", "mine.yaml", "leduc.yaml", "week.yaml"), "{}")
+    for file, text in (files | {"mine.py": "", "talk.yaml": talk, "served.yaml": served}).items():
+        Path(file).write_text(text)
     for run in ("RUN", "runs/first", "runs/leduc", "runs/start"):
         shutil.copytree(finished, run)
-    if "@best" in request.node.callspec.params.get(
-        "line", ""
-    ):  # the page begins this run by --resume auto, where no folder is yet
+    # The page begins this run by --resume auto, where no folder is yet.
+    if "@best" in request.node.callspec.params.get("line", ""):
         shutil.copytree(finished, "runs/week")
         kept.mark_best(Path("runs/week"), kept.step_of(kept.find_whole(Path("runs/week"))), "score", 0.5)
     return made
@@ -159,57 +133,48 @@ def test_train_and_eval_read_what_the_pages_write(line: str, parsed: list[Any]) 
         assert len(parsed) == ("--plan" not in arguments)  # which is quick, and runs
 
 
+FOREIGN = {
+    *(("docker", "build"), ("hf", "upload"), ("pip", "install"), ("ray", "start"), ("trackio", "show")),
+    *(("tensorboard", "--logdir"), ("transformers", "serve"), ("vllm", "serve")),
+}
+"""Others' programs, which not every machine has, talk to the hub or need more."""
+
+
 @pytest.mark.parametrize("line", [line for line in LINES if line not in SCRIPTS])
 def test_other_commands_are_read_by_their_own_parsers(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program, *arguments = shlex.split(line)
-    if program == "make":
+    if (program, arguments[0]) in FOREIGN:
+        assert program != "docker" or (arguments[1] == "-f" and (ROOT / arguments[2]).is_file())
+    elif program == "make":
         subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, check=True, capture_output=True)
-        return
-    if program == "docker":  # which not every machine has
-        assert arguments[:2] == ["build", "-f"] and (ROOT / arguments[2]).is_file()
-        return
-    if program == "afs":  # in a process of its own: it patches asyncio
-        read = (
+    elif program == "afs":  # in a process of its own: it patches asyncio
+        code = (
             "import sys; from affinetes.cli.main import create_parser as new; new().parse_args(sys.argv[1:])"
         )
-        subprocess.run([sys.executable, "-c", read, *arguments], check=True, capture_output=True)
-        return
-    if program in ("hf", "transformers", "vllm"):  # others' programs, which talk to the hub or need more
-        assert (program, arguments[0]) in {("hf", "upload"), ("transformers", "serve"), ("vllm", "serve")}
-        return
-    if program == "torchrun":  # PyTorch's
+        subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
+    elif program == "torchrun":  # PyTorch's
         from torch.distributed.run import get_args_parser
 
         place = arguments.index("train.py")
         get_args_parser().parse_args(arguments[: place + 1])
-        program, arguments = "gamespiel", ["train", *arguments[place + 1 :]]
-    if program == "ray":  # the extra "ray"
-        assert arguments[0] == "start"
-        return
-    if (program, arguments[0]) == ("python", "-c"):
+        build_parser().parse_args(split_overrides(["train", *arguments[place + 1 :]])[0])
+    elif (program, arguments[0]) == ("python", "-c"):
         subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-        return
-    if arguments[:2] == ["-m", "gamespiel"]:
-        program, arguments = "gamespiel", arguments[2:]
-    if program == "gamespiel":
-        build_parser().parse_args(split_overrides(arguments)[0])
-        return
-    assert (program, arguments[0]) == ("python", "-m"), f"who reads {line!r}?"
-    module = importlib.import_module(arguments[1])
-    if arguments[1].startswith("benchmarks."):
-        monkeypatch.setattr(module, "parse", _only_parse)
-        with pytest.raises(_ParsedError):
-            module.main(arguments[2:])
-
-
-class _ParsedError(Exception):
-    """Ends a benchmark once its options are read."""
+    elif program == "gamespiel" or arguments[:2] == ["-m", "gamespiel"]:
+        build_parser().parse_args(split_overrides(arguments[2 * (program == "python") :])[0])
+    elif arguments[1] != "vllm.entrypoints.openai.api_server":
+        assert (program, arguments[0]) == ("python", "-m"), f"who reads {line!r}?"
+        module = importlib.import_module(arguments[1])
+        if arguments[1].startswith("benchmarks."):
+            monkeypatch.setattr(module, "parse", _only_parse)
+            with pytest.raises(SystemExit, match=r"^0$"):
+                module.main(arguments[2:])
 
 
 def _only_parse(parser: Any, argv: Any) -> None:
     parser.add_argument("--keep", action="store_true")  # which the real one adds
     parser.parse_args(argv)
-    raise _ParsedError
+    parser.exit()
 
 
 def test_the_quick_commands_are_those_of_the_page() -> None:
@@ -262,14 +227,69 @@ def test_all_commands_of_a_page_run_in_order(
         assert program == ("python" if first.endswith(".py") else "gamespiel")
 
 
-@pytest.mark.parametrize("page", [*SESSIONS, "docs/architecture.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_paths_and_links_of_a_page_lead_somewhere(page: str) -> None:
+    text = re.sub(r"^(`{3,}).*?^\1$", "", read(page), flags=re.DOTALL | re.MULTILINE)
     rooms = "docs|configs|benchmarks|agents|gamespiel|game_gym|task_gym|trace_gym"
-    named = re.findall(rf"`((?:{rooms})/[\w./-]*)`", read(page))
-    linked = re.findall(r"\]\(([\w./-]+)\)", read(page))
-    missing = [path for path in named if not (ROOT / path).exists()]
+    named = re.findall(rf"`((?:{rooms})/[\w./-]*)`", text)
+    linked = re.findall(r"\]\(([\w./-]+)\)", text)
+    missing = [path for path in named if PLACEHOLDER not in path and not (ROOT / path).exists()]
     missing += [path for path in linked if not ((ROOT / page).parent / path).exists()]
     assert missing == []
-    titles = re.findall(r"^#+ (.*)$", read(page), re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     headings = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
-    assert [anchor for anchor in re.findall(r"\]\(#([\w-]+)\)", read(page)) if anchor not in headings] == []
+    assert [anchor for anchor in re.findall(r"\]\(#([\w-]+)\)", text) if anchor not in headings] == []
+
+
+# -- CONTRIBUTING.md ---------------------------------------------------------------------------------------
+
+
+def test_paths_exist() -> None:
+    # A path has a slash or a suffix, and no blanks or parentheses.
+    named = [code for code in CODE if re.fullmatch(r"[\w.-]+/[\w./-]*|[\w-]+\.(md|txt|py|cfg)", code)]
+    ignored = [code for code in named if code.startswith("rollout/") or code.startswith("train/")]
+    assert ignored == [f"rollout/{PLACEHOLDER}", f"train/{PLACEHOLDER}"]
+    paths = [path for path in named if path not in ignored and PLACEHOLDER not in path]
+    assert len(paths) > 40
+    of_packages = "__init__.py"
+    assert [path for path in paths if path != of_packages and not (ROOT / path).exists()] == []
+
+
+def test_modules_exist() -> None:
+    modules = [code.split()[2] for code in CODE if code.startswith("python -m ")]
+    assert len(set(modules)) > 5
+    missing = [name for name in modules if PLACEHOLDER not in name and find_spec(name) is None]
+    assert missing == []
+
+
+def test_names_are_in_the_files_that_it_says() -> None:
+    said = re.findall(r"`([A-Z_]{3,})`(?: or `([A-Z_]+)`)? (?:in|of)\s+`([\w/.]+)`", CONTRIBUTING)
+    assert len(said) >= 6
+    for *names, path in said:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        for name in filter(None, names):
+            assert re.search(rf"^{name}\b.*=", source, re.MULTILINE), f"{name} in {path}"
+    source = (ROOT / "game_gym/games/__init__.py").read_text(encoding="utf-8")
+    assert "TABLE: " in source and "`TABLE` is frozen" in CONTRIBUTING
+    assert "def parse(" in (ROOT / "benchmarks/ending.py").read_text(encoding="utf-8")
+    assert "def machine(" in (ROOT / "benchmarks/machine.py").read_text(encoding="utf-8")
+
+
+def test_every_generated_file_has_its_command_and_its_test() -> None:
+    rows = re.findall(
+        r"^\| `([\w/.]+)` \| `([^`]+)`[^|]*\| (?:`([\w/.]+)`)? *\|$", CONTRIBUTING, re.MULTILINE
+    )
+    assert len(rows) == 10
+    for _, command, test in rows:
+        module = command.split()[2] if command.startswith("python -m ") else "gamespiel"
+        if not test:
+            assert module == f"benchmarks.{PLACEHOLDER}"
+            continue
+        # The test looks at the result of the command: it imports its module, or names the command.
+        source = (ROOT / test).read_text(encoding="utf-8")
+        package, _, name = module.rpartition(".")
+        assert re.search(rf"from {package} import .*\b{name}\b|from {module} import|{module} ", source), test
+
+
+def test_the_page_is_short() -> None:
+    assert len(CONTRIBUTING.splitlines()) <= 140

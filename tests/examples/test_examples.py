@@ -14,68 +14,23 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 #: An example has fewer lines than this.
 LIMIT, LIMIT_OF_PLUGS = 40, 75  # some libraries want classes of their own around everything
 
-#: Run by `make plugs`: tests/examples/test_plugs.py.
-PLUGS = (
-    "agilerl_ippo.py",
-    "gem_vector.py",
-    "minari_record.py",
-    "openenv_play.py",
-    "ray_tune.py",
-    "reasoning_gym_mix.py",
-    "rllib_ppo.py",
-    "skrl_ppo.py",
-    "smolagents_play.py",
-    "textarena_play.py",
-    "tianshou_random.py",
-    "torchrl_masked.py",
-    "trl_grpo.py",
-    "verifiers_eval.py",
-)
-
-COVERED = (
-    *PLUGS,
-    "cleanrl_ppo.py",
-    "maskable_ppo.py",
-    "own_game.py",
-    "own_opponent.py",
-    "pettingzoo_play.py",
-    "position_scores.py",
-    "random_play.py",
-    "self_play_open.py",
-    "stable_baselines3_ppo.py",
-    "trace_scores.py",
-)
-
-
-NEEDS = {"pettingzoo_play.py": "pettingzoo"}
-"""Libraries that are not in the pinned set of every environment."""
-
 
 @pytest.fixture
 def run(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """Returns the output of the example that the test names, run in an empty folder."""
-    if request.param in NEEDS:
-        pytest.importorskip(NEEDS[request.param])
-    return output(request.param, tmp_path)
-
-
-def output(name: str, folder: Path) -> str:
-    """Returns what a script prints; a failure shows its errors."""
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / name],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    name, needs = request.param
+    if needs is not None:
+        pytest.importorskip(needs)
+    command = [sys.executable, EXAMPLES / name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    assert list(folder.iterdir()) == []  # an example leaves no files behind
+    assert list(tmp_path.iterdir()) == []  # an example leaves no files behind
     return done.stdout
 
 
-def example(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("run", [name], indirect=True)
+def example(name: str, needs: str | None = None) -> pytest.MarkDecorator:
+    """The mark of an example's test, and the library that is not in the pinned set of every environment."""
+    return pytest.mark.parametrize("run", [(name, needs)], ids=[name], indirect=True)
 
 
 def chips(text: str) -> list[float]:
@@ -84,10 +39,16 @@ def chips(text: str) -> list[float]:
 
 
 def test_every_example_is_covered_and_short() -> None:
-    assert sorted(path.name for path in EXAMPLES.iterdir() if path.name != "__pycache__") == sorted(COVERED)
-    for name in COVERED:
+    here, plugs = (
+        re.findall(r'^@example\("(\w+\.py)"', file.read_text(encoding="utf-8"), re.MULTILINE)
+        for file in (Path(__file__), Path(__file__).with_name("test_plugs.py"))
+    )
+    assert sorted(path.name for path in EXAMPLES.iterdir() if path.name != "__pycache__") == sorted(
+        here + plugs
+    )
+    for name in here + plugs:
         lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
-        assert len(lines) < (LIMIT_OF_PLUGS if name in PLUGS else LIMIT), f"{name} has {len(lines)} lines"
+        assert len(lines) < (LIMIT_OF_PLUGS if name in plugs else LIMIT), f"{name} has {len(lines)} lines"
         assert lines[0].startswith('"""')
 
 
@@ -119,7 +80,7 @@ def test_own_game(run: str) -> None:
     assert run.endswith("seat 0: 0 of 20 games won\nseat 1: 20 of 20 games won\n")
 
 
-@example("pettingzoo_play.py")
+@example("pettingzoo_play.py", "pettingzoo")
 def test_pettingzoo(run: str) -> None:
     # The chips of two players sum to zero, and so do the scores of goofspiel around 1/2.
     leduc = [float(chips) for chips in re.findall(r"'player_\d': (-?[\d.]+)", run.splitlines()[0])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -21,25 +21,63 @@ def choose_any(state: Any, generator: random.Random) -> int:
     return generator.choice(state.legal_actions())  # type: ignore[no-any-return]
 
 
+def compare(rules: ModuleType, compiled: Any, state: Any) -> None:
+    """Checks that both rules are at one position.
+
+    A search may begin anywhere: a state that is read equals the one that was played.
+    """
+    assert np.array_equal(compiled, rules.read(state)), str(state)
+    assert int(rules.player(compiled)) == state.current_player(), str(state)
+    if state.is_terminal():
+        assert int(rules.player(compiled)) == ENDED == int(pyspiel.PlayerId.TERMINAL)
+        assert rules.result(compiled) == state.returns()[0] == -state.returns()[1]
+    else:
+        assert list_legal(rules, compiled) == state.legal_actions(), str(state)
+
+
 def check_game(rules: ModuleType, game: Any, seed: int, choose: Choice = choose_any) -> int:
     """Plays a game by both rules; returns its number of moves."""
     generator, state, moves = random.Random(seed), game.new_initial_state(), 0
     compiled = rules.read(state)
     assert compiled.shape == (rules.STATE,) and compiled.dtype == np.int64
+    compare(rules, compiled, state)
     while not state.is_terminal():
-        assert int(rules.player(compiled)) == state.current_player()
-        legal = state.legal_actions()
-        assert list_legal(rules, compiled) == legal, str(state)
-        assert len(legal) <= rules.ACTIONS
+        assert len(state.legal_actions()) <= rules.ACTIONS
         action = choose(state, generator)
         state.apply_action(action)
         rules.apply(compiled, action)
-        # A search may begin anywhere: a state that is read equals the one that was played.
-        assert np.array_equal(compiled, rules.read(state)), str(state)
+        compare(rules, compiled, state)
         moves += 1
-    assert int(rules.player(compiled)) == ENDED == int(pyspiel.PlayerId.TERMINAL)
-    assert rules.result(compiled) == state.returns()[0] == -state.returns()[1]
     return moves
+
+
+def walk(game: Any, seed: int) -> Iterator[Any]:
+    """Yields the states of the random game that ``check_game`` plays."""
+    generator, state = random.Random(seed), game.new_initial_state()
+    yield state
+    while not state.is_terminal():
+        state.apply_action(choose_any(state, generator))
+        yield state
+
+
+def follow(
+    rules: ModuleType, state: Any, moves: str, find: Callable[[Any, str], int], returns: bool = True
+) -> tuple[Any, Any]:
+    """Makes moves by both rules, which ``find`` looks up; returns both states.
+
+    With ``returns``, positions before the end have OpenSpiel's too.
+    """
+    compiled = rules.read(state)
+    compare(rules, compiled, state)
+    for move in moves.split():
+        action = find(state, move)
+        assert action in state.legal_actions(), move
+        state.apply_action(action)
+        rules.apply(compiled, action)
+        compare(rules, compiled, state)
+        assert not returns or rules.result(compiled) == state.returns()[0], str(state)
+    assert list_legal(rules, compiled) == state.legal_actions()  # none at an end
+    return state, compiled
 
 
 def check_draws(rules: ModuleType, state: Any, draws: int = 4000) -> None:

@@ -22,6 +22,7 @@ from game_gym.task import CONFIGS, encode
 from game_gym.vector import GameSpielVectorEnv
 from task_gym import opponents
 from task_gym.errors import ArgumentError
+from tests.game_gym.play import Fixed
 
 LEDUC = {"game": "leduc_poker", "rules": False}
 MIXED = {"task_ids": [(0, len(TABLE) * CONFIGS - 1)], "rules": False, "max_turns": 4}
@@ -52,6 +53,17 @@ def same(given: Any, expected: Any, where: str = "") -> None:
         assert given.tolist() == expected.tolist(), where
 
 
+def step_both(batch: Any, other: Any, actions: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Steps both batches, which return the same; returns arrays and infos."""
+    texts, *arrays, infos = batch.step(actions)
+    expected_texts, *expected_arrays, expected = other.step(actions)
+    assert texts == expected_texts
+    for given, array in zip(arrays, expected_arrays, strict=True):
+        same(given, array)
+    same(infos, expected)
+    return arrays, infos
+
+
 def choices(infos: dict[str, Any], rng: np.random.Generator) -> Any:
     """A random action of each game: legal ones mostly."""
     masks = infos["action_mask"]
@@ -79,33 +91,14 @@ def test_it_is_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], s
     rng = np.random.default_rng(1)
     for _ in range(steps):
         actions = choices(infos, rng)
-        texts, *arrays, infos = fast.step(actions)
-        expected_texts, *expected_arrays, expected = slow.step(actions)
-        assert texts == expected_texts
-        for given, array in zip(arrays, expected_arrays, strict=True):
-            same(given, array)
-        same(infos, expected)
+        arrays, infos = step_both(fast, slow, actions)
         assert np.array_equal(fast.action_masks(), infos["action_mask"].astype(bool))
         ended += int((arrays[1] | arrays[2]).sum())
     assert ended > 10
 
 
-def test_illegal_actions_of_opponents_are_counted_as_in_sync_vector_env(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(opponents, "_REGISTRY", dict(opponents._REGISTRY))
-
-    class Wrong:
-        """Gives an action that is never legal."""
-
-        def __init__(self, seating: Any) -> None: ...
-
-        def restart(self, seed: int) -> None: ...
-
-        def act(self, view: Any) -> int:
-            return 99
-
-    opponents.register_opponent("wrong", Wrong, illegal="random")
+def test_illegal_actions_of_opponents_are_counted_as_in_sync_vector_env(registry: None) -> None:
+    opponents.register_opponent("wrong", Fixed, illegal="random")
     mode = AutoresetMode.NEXT_STEP
     slow, fast = (make(mode, opponent="wrong", **LEDUC) for make in (sync, lambda mode, **more: made(**more)))
     _, infos = fast.reset(seed=3)
@@ -114,8 +107,7 @@ def test_illegal_actions_of_opponents_are_counted_as_in_sync_vector_env(
     counted = 0
     for _ in range(12):
         actions = choices(infos, rng)
-        *_, infos = fast.step(actions)
-        same(infos, slow.step(actions)[-1])
+        _, infos = step_both(fast, slow, actions)
         counted = max(counted, infos["opponent_illegal"].max())
     assert counted >= 2 and infos["_opponent_illegal"].all()
 
@@ -153,12 +145,7 @@ def test_threads_change_nothing() -> None:
     rng = np.random.default_rng(0)
     for _ in range(8):
         actions = choices(infos, rng)
-        texts, *arrays, infos = one.step(actions)
-        given_texts, *given, given_infos = several.step(actions)
-        assert given_texts == texts
-        for array, expected in zip(given, arrays, strict=True):
-            same(array, expected)
-        same(given_infos, infos)
+        _, infos = step_both(several, one, actions)
     several.close()
     one.close()
 
@@ -171,15 +158,12 @@ def test_a_search_gets_a_thread_per_core(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made(**LEDUC).threads == 1
 
 
-def test_after_an_error_no_game_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_an_error_no_game_moves(registry: None) -> None:
     """A thread that still moved its game would mix with the moves of the next reset."""
-    monkeypatch.setattr(opponents, "_REGISTRY", dict(opponents._REGISTRY))
     failed, ended = threading.Event(), []
 
-    class Patient:
+    class Patient(Fixed):
         """Seat 1: fails in the game of seed 0, and thinks for long in that of seed 2."""
-
-        def __init__(self, seating: Any) -> None: ...
 
         def restart(self, seed: int) -> None:
             self.seed = seed

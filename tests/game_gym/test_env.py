@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import sys
 from typing import Any
 
@@ -12,20 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from game_gym.backends import LocalBackend
+from game_gym.prompts import render
+from game_gym.spec import GameSpec, Variant
+from game_gym.task import Task, TaskSet
+from task_gym.errors import IllegalActionError, OptionError
 from tests.game_gym.play import DECLARED, LEDUC, episode, make, pick
-
-ALWAYS = {
-    "action_mask",
-    "legal_actions",
-    "admissible_commands",
-    "task_id",
-    "seed",
-    "game",
-    "seat",
-    "opponent",
-    "turn",
-}
-AT_THE_END = {"score", "scores", "success", "returns", "result", "history"}
+from tests.game_gym.test_conformance import check_end, check_turn
 
 
 @pytest.mark.parametrize("game", DECLARED)
@@ -38,29 +32,17 @@ def test_masks_are_the_states_legal_actions(
 ) -> None:
     env = make(game=game, seeding=seeding, opponent=opponent)
     text, info = env.reset(seed=seed)
-    over = False
+    over, texts = False, dict[tuple[Any, ...], str]()
     while not over:
-        legal = env.state.legal_actions(info["seat"])
-        assert legal and legal == info["legal_actions"]
-        assert np.flatnonzero(info["action_mask"]).tolist() == legal
-        assert info["action_mask"].dtype == np.int8
-        assert np.flatnonzero(env.action_masks()).tolist() == legal
-        assert env.action_masks().dtype == np.bool_
+        check_turn(env, text, info, texts)
         assert env.state.current_player() == info["seat"]
-        assert text in env.observation_space
-        assert set(info) - ALWAYS <= {"upstream_reward"}
-        text, reward, terminated, truncated, info = env.step(choices.choice(legal))
+        text, reward, terminated, truncated, info = env.step(choices.choice(info["legal_actions"]))
         over = terminated or truncated
         assert type(terminated) is type(truncated) is bool
         assert type(reward) is float
         assert reward == 0 or over
-    assert set(info) == ALWAYS | AT_THE_END | {"upstream_reward"}
-    assert not info["action_mask"].any() and not env.action_masks().any()
-    assert info["legal_actions"] == info["admissible_commands"] == []
-    assert env.state.is_terminal() and info["history"] == env.state.history()
-    assert info["returns"] == env.state.returns() == [-value for value in info["returns"][::-1]]
-    assert reward == info["score"] == info["scores"][info["seat"]] == info["upstream_reward"]
-    assert info["success"] is (info["score"] > 0.5)
+    check_end(env, text, reward, info)
+    assert info["returns"] == [-value for value in info["returns"][::-1]]
 
 
 def test_spaces() -> None:
@@ -144,3 +126,223 @@ def test_rendering(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     text, *_ = env.step(7)
     assert capsys.readouterr().out == f"action: 7 was given, legal: 0, 1\n{text}\n"
+
+
+# -- illegal actions cost, change nothing, and the third in a row gives the game up --------------------------
+
+
+def test_an_illegal_action_costs_and_changes_nothing() -> None:
+    env = make(task_id=LEDUC)
+    text, before = env.reset(seed=8)  # seat 0, where folding is illegal at first
+    assert before["legal_actions"] == [1, 2]
+    history = env.state.history()
+    again, reward, terminated, truncated, info = env.step(0)
+    assert (again, reward, terminated, truncated) == (text, -0.01, False, False)
+    assert info["upstream_reward"] == -0.01
+    assert info["error"] == {"type": "invalid_action", "message": "action: 0 was given, legal: 1, 2"}
+    assert env.state.history() == history
+    assert info["action_mask"].tolist() == before["action_mask"].tolist()
+    assert info["turn"] == 0
+    assert "error" not in env.step(1)[-1]
+
+
+@pytest.mark.parametrize("action", [-1, 9, pytest.param(10**5000, id="huge")])
+def test_actions_outside_the_space_are_illegal_too(action: int) -> None:
+    env = make(game="tic_tac_toe")
+    env.reset(seed=0)
+    _, reward, *_, info = env.step(action)
+    assert reward == -0.01
+    assert info["error"]["message"].endswith("was given, legal: 0, 1, 2, 3, 4, 5, 6, 7, 8")
+
+
+def test_the_third_in_a_row_forfeits() -> None:
+    env = make(task_id=LEDUC)
+    env.reset(seed=8)
+    assert [env.step(0)[2] for _ in range(2)] == [False, False]
+    text, reward, terminated, truncated, info = env.step(0)
+    assert (reward, terminated, truncated) == (-0.01, True, False)
+    # The least return of leduc for two is 1 + 2 * 2 + 2 * 4 = 13 chips lost.
+    assert info["returns"] == [-13, 13]
+    assert info["scores"] == [0, 1]
+    assert (info["score"], info["success"], info["result"]) == (0, False, "loss")
+    assert info["history"] == env.state.history()
+    assert not info["action_mask"].any()
+    assert text.startswith("Game over: leduc_poker")
+
+
+def test_a_legal_action_between_starts_the_count_over() -> None:
+    env = make(game="tic_tac_toe")
+    _, info = env.reset(seed=0)
+    total = 0.0
+    terminated = False
+    while not terminated:
+        for _ in range(2):
+            _, reward, terminated, _, info = env.step(99)
+            assert not terminated
+            total += reward
+        _, reward, terminated, _, info = env.step(info["legal_actions"][0])
+        total += reward
+    # An episode's return is its score, less 0.01 for each illegal action.
+    assert total == pytest.approx(info["score"] - 0.02 * info["turn"])
+
+
+def test_forfeit_ends_at_the_first() -> None:
+    env = make(task_id=LEDUC, illegal="forfeit")
+    env.reset(seed=3)
+    _, reward, terminated, _, info = env.step(5)
+    assert (reward, terminated, info["result"], info["seat"]) == (-0.01, True, "loss", 1)
+    assert info["returns"] == [13, -13]
+
+
+def test_raise_raises_and_the_game_goes_on() -> None:
+    env = make(task_id=LEDUC, illegal="raise")
+    env.reset(seed=8)
+    with pytest.raises(IllegalActionError, match="action: 0 was given, legal: 1, 2"):
+        env.step(0)
+    assert env.step(1)[-1]["turn"] == 1
+
+
+# -- a cut: truncated, score 0, and only if the game could have gone on --------------------------------------
+
+
+def test_a_cut_game() -> None:
+    env = make(game="tic_tac_toe", max_turns=2)
+    text, info = env.reset(seed=0)
+    _, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
+    assert (terminated, truncated) == (False, False)
+    text, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert (info["score"], info["success"], info["result"], info["turn"]) == (0.0, False, "cut", 2)
+    assert info["returns"] == [0, 0]
+    assert not env.state.is_terminal()
+    # A learner bootstraps from this position: text, mask and legal actions are its own.
+    assert "Your choice" in text
+    assert info["legal_actions"] == env.state.legal_actions()
+    assert info["action_mask"].sum() == len(info["legal_actions"])
+
+
+def test_a_game_that_ends_at_the_limit_is_not_cut() -> None:
+    for seed in range(30):
+        whole = episode(make(game="kuhn_poker"), seed)
+        limited = episode(make(game="kuhn_poker", max_turns=2), seed)
+        assert limited == whole  # kuhn asks nobody more than twice
+
+
+def test_illegal_actions_are_no_turns() -> None:
+    env = make(game="tic_tac_toe", max_turns=2)
+    _, info = env.reset(seed=0)
+    env.step(99)
+    env.step(99)
+    _, _, _, truncated, info = env.step(info["legal_actions"][0])
+    assert not truncated and info["turn"] == 1
+
+
+# -- open seats: the caller moves for everyone ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("game", DECLARED)
+def test_each_turn_is_the_turn_of_the_seat_to_move(game: str) -> None:
+    env = make(game=game, opponent="open", rules=False)
+    variant = TaskSet(game=game).variants[0]
+    seats = set()
+    for seed in range(20):
+        text, info = env.reset(seed=seed)
+        over, turn = False, 0
+        while not over:
+            seats.add(info["seat"])
+            assert info["seat"] == env.state.current_player()
+            assert text == render(variant, env.state, info["seat"], rules=False)
+            mover = info["seat"]
+            text, reward, over, _, info = env.step(pick(info["legal_actions"], turn, seed))
+            turn += 1
+        assert info["seat"] == mover and reward == info["scores"][mover]
+        assert sum(info["scores"]) == 1  # zero-sum for two: what one has the other has not
+        assert info["turn"] == turn
+    assert seats == {0, 1}
+
+
+def test_chance_is_that_of_the_same_address() -> None:
+    # The deal comes only from the seed: open or against a bot, seat 0 holds the same card.
+    for seed in range(0, 20, 2):  # seat 0 under openenv
+        opened, played = make(game="leduc_poker", opponent="open"), make(game="leduc_poker")
+        assert opened.reset(seed=seed)[0] == played.reset(seed=seed)[0]
+
+
+def test_the_seat_that_errs_forfeits() -> None:
+    env = make(game="kuhn_poker", opponent="open", illegal="forfeit")
+    env.reset(seed=0)
+    env.step(0)
+    *_, info = env.step(9)
+    assert info["seat"] == 1
+    assert info["scores"] == [1, 0] and info["returns"] == [2, -2]
+
+
+def test_simultaneous_seats_choose_in_turn_and_move_together() -> None:
+    spec = GameSpec("goofspiel", lambda _: "", lambda state, seat: "", lambda config: {}, 1, {}, None)
+    variant = Variant(spec, {"num_cards": 4, "points_order": "descending"})
+    backend = LocalBackend("openenv", rules=False)
+    turn = backend.start(Task(None, variant), 0, "open")
+    chosen = []
+    while turn.ending is None:
+        assert turn.seat == len(chosen) % 2
+        assert turn.legal == backend.state.legal_actions(turn.seat)
+        chosen.append(turn.legal[-1 - turn.seat % len(turn.legal)])
+        turn = backend.play(chosen[-1])
+    # Seat 0 plays its highest card, seat 1 its second highest, until one each is left, which OpenSpiel plays
+    # itself: 3-2, 2-1, 1-0 and 0-3. Seat 0 wins 4, 3 and 2 points, seat 1 wins 1.
+    assert chosen == [3, 2, 2, 1, 1, 0]
+    assert turn.ending.history == chosen  # what plays itself is no action
+    assert turn.ending.result == "loss" and turn.seat == 1
+    assert turn.ending.returns == [1, -1]
+
+
+# -- the reset option "seat": one deal from every seat -------------------------------------------------------
+
+
+@pytest.mark.parametrize("seeding", ["openenv", "evaluate"])
+def test_a_deal_is_the_same_from_both_seats(seeding: str) -> None:
+    """And a copy plays from the same seat."""
+    env, dealt = make(game="leduc_poker", seeding=seeding, opponent="first"), set()
+    for seat in (0, 1):
+        info = env.reset(seed=5, options={"seat": seat})[1]
+        assert info["seat"] == seat
+        dealt.add(tuple(env.state.history()[:2]))
+        copy = pickle.loads(pickle.dumps(env))
+        assert copy.seat == seat and copy.state.history() == env.state.history()
+    assert len(dealt) == 1  # the private cards
+
+
+def test_the_seat_of_the_seed_changes_nothing() -> None:
+    env = make(game="leduc_poker")
+    text, info = env.reset(seed=7)  # openenv: 7 modulo 2
+    again, same = env.reset(seed=7, options={"seat": 1})
+    assert (text, info["seat"]) == (again, 1) and info["legal_actions"] == same["legal_actions"]
+    assert env.reset(seed=8)[1]["seat"] == 0  # an option is for one episode
+
+
+def test_the_opponents_noise_is_that_of_the_seed() -> None:
+    """Two seats: upstream's bot has one root, whichever seat it plays."""
+    env, made = make(game="kuhn_poker"), []
+    for seat in (0, 1):
+        env.reset(seed=11, options={"seat": seat})
+        while not env.state.is_terminal():
+            env.step(0)
+        pairs = [(pair.player, pair.action) for pair in env.state.full_history()]
+        made.append(next(action for player, action in pairs if player == 1 - seat))
+    assert made[0] == made[1]  # its first choice between two actions
+
+
+@pytest.mark.parametrize(
+    ("seat", "arguments", "message"),
+    [
+        (2, {}, "'seat': 2 was given for 'kuhn_poker', allowed: 0 … 1"),
+        (-1, {}, "'seat': -1 was given, allowed: whole numbers from 0"),
+        ("0", {}, "'seat': '0' was given"),
+        (True, {}, "'seat': True was given"),
+        (0, {"opponent": "open"}, "leaves every seat to the caller"),
+    ],
+)
+def test_other_seats_are_refused(seat: Any, arguments: dict[str, Any], message: str) -> None:
+    env = make(game="kuhn_poker", **arguments)
+    with pytest.raises(OptionError, match=message):
+        env.reset(seed=1, options={"seat": seat})

@@ -14,19 +14,11 @@ pytest.importorskip("numba")
 from game_gym.games.gin_rummy import SPEC
 from game_gym.opponents.fast import gin_rummy
 from game_gym.opponents.fast.noise import make_noise
-from game_gym.opponents.fast.rules import ENDED, list_legal
+from game_gym.opponents.fast.rules import ENDED
 from game_gym.opponents.fast.tree import load_search
 from game_gym.spec import load_variant
-from tests.game_gym.fast_rules import check_draws, check_game
-from tests.game_gym.gin_rummy_play import (
-    KNOCK,
-    UPCARD,
-    act,
-    choose_melds,
-    deal,
-    number,
-    three_melds_of_three,
-)
+from tests.game_gym.fast_rules import check_draws, check_game, compare
+from tests.game_gym.gin_rummy_play import KNOCK, UPCARD, act, choose_melds, deal, number, three_melds_of_three
 
 pytestmark = pytest.mark.numba
 
@@ -44,9 +36,6 @@ def word(cards: Any) -> int:
 
 def hand(names: str) -> list[int]:
     return [number(name) for name in names.split()]
-
-
-# -- whole games ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("config", range(9))
@@ -69,9 +58,6 @@ def test_games_that_end_with_a_knock_are_the_same(name: str) -> None:
     game = load(**PLAYED[name])
     for seed in range(20):
         check_game(gin_rummy, game, seed, choose_melds)
-
-
-# -- hands ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suits", [1, 2, 3, 4])
@@ -113,17 +99,7 @@ def test_points_of_cards() -> None:
     assert points == [*range(1, 11), 10, 10, 10]
 
 
-# -- the moves of a game -------------------------------------------------------------------------------------
-
 SEVEN = ("5s 6s 7s Ac Ad Ah Ks", "8s 9s Ts 4d 6h 9h Kd", "2c")
-
-
-def follow(state: Any) -> tuple[list[int], int]:
-    """Returns the compiled legal actions and player of a state, which are OpenSpiel's."""
-    compiled = gin_rummy.read(state)
-    legal = list_legal(gin_rummy, compiled)
-    assert legal == state.legal_actions() and gin_rummy.player(compiled) == state.current_player()
-    return legal, int(gin_rummy.player(compiled))
 
 
 def test_an_undercut_pays_the_other() -> None:
@@ -139,8 +115,9 @@ def test_an_undercut_pays_the_other() -> None:
 def test_a_hand_left_without_a_discard_ends_without_a_result() -> None:
     """OpenSpiel knows no legal action there, and no end; its own search ends the process."""
     state = three_melds_of_three(load(hand_size=8, knock_card=10))
-    assert KNOCK in follow(state)[0]
     compiled = gin_rummy.read(state)
+    compare(gin_rummy, compiled, state)
+    assert KNOCK in state.legal_actions()
     gin_rummy.apply(compiled, KNOCK)
     state.apply_action(KNOCK)
     assert state.legal_actions() == [] and not state.is_terminal()
@@ -160,7 +137,8 @@ def test_the_fiftieth_upcard_that_is_drawn_ends_the_game() -> None:
     compiled = gin_rummy.read(state)
     moves = []
     while not state.is_terminal():
-        legal = follow(state)[0]
+        compare(gin_rummy, compiled, state)
+        legal = state.legal_actions()
         # The lowest card that was not taken just now, so that the others take turns.
         taken = state.prev_upcard()
         moves.append(UPCARD if UPCARD in legal else next(card for card in legal if card != taken))
@@ -176,9 +154,6 @@ def test_no_return_is_greater_than_the_utility() -> None:
         game = load(hand_size=7, gin_bonus=bonus)
         compiled = gin_rummy.read(game.new_initial_state())
         assert gin_rummy.utility(compiled) == game.max_utility() == 98 + bonus
-
-
-# -- draws ---------------------------------------------------------------------------------------------------
 
 
 def test_draws_are_uniform() -> None:

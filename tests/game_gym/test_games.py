@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import pickle
 import random
+from collections.abc import Iterator
 from typing import Any
 
+import gymnasium as gym
+import pyspiel
 import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from hypothesis import strategies as st
 
 from game_gym import games
-from game_gym.games import DECLARED, find_game
+from game_gym.games import DECLARED, find_game, register_game
+from game_gym.games.generic import describe
 from game_gym.prompts import render
-from game_gym.spec import load_variant
-from task_gym.errors import GameError
+from game_gym.score import forfeit_returns, outcome, seat_score
+from game_gym.spec import Budget, GameSpec, load_variant
+from game_gym.task import TaskSet
+from task_gym.errors import EpisodeError, GameError, OpponentError
 from tests.game_gym.play import DECLARED as SMALL
+from tests.game_gym.play import episode, load, make, reach, turns
+from tests.game_gym.test_conformance import play_games
 
 # Small enough that random play meets the same information state often.
 VARIANTS = [
@@ -23,36 +35,29 @@ VARIANTS = [
 ] + [("tic_tac_toe", {})]
 
 
-def states(game: Any, plays: int) -> Any:
-    """The player states of random games."""
-    rng = random.Random(0)
-    for _ in range(plays):
-        state = game.new_initial_state()
-        while not state.is_terminal():
-            if not state.is_chance_node():
-                yield state
-            state.apply_action(rng.choice(state.legal_actions()))
+SECRETS = [{"num_cards": 4, "points_order": "random", "imp_info": secret} for secret in (False, True)]
 
 
-@pytest.mark.parametrize(("name", "params"), VARIANTS)
+@pytest.mark.parametrize(("name", "params"), [*VARIANTS, *(("goofspiel", params) for params in SECRETS)])
 def test_description_depends_on_the_information_state_alone_and_carries_it(name: str, params: Any) -> None:
     variant = load_variant(find_game(name), params)
     seen: dict[str, str] = {}
-    for state in states(variant.game, 400):
-        seat = state.current_player()
-        text = render(variant, state, seat, rules=False)
-        # In tic_tac_toe, where all is open, the board is the state and the order of moves is not.
-        key = (
-            state.observation_string(seat) if name == "tic_tac_toe" else state.information_state_string(seat)
-        )
-        assert seen.setdefault(f"{seat} {key}", text) == text
-    assert len(set(seen.values())) == len(seen)
+    told: dict[str, str] = {}
+    for state in turns(variant.game, 500):
+        together = state.is_simultaneous_node()
+        for seat in range(variant.players) if together else [state.current_player()]:
+            # In tic_tac_toe, where all is open, the board is the state and the order of moves is not.
+            shown = state.observation_string if name == "tic_tac_toe" else state.information_state_string
+            key, text = f"{seat} {shown(seat)}", render(variant, state, seat, rules=False)
+            assert seen.setdefault(key, text) == text
+            told[key] = f"{seat} {variant.spec.describe(state, seat)}"
+    assert len(set(seen.values())) == len(set(told.values())) == len(seen)
 
 
 @pytest.mark.parametrize(("name", "params"), VARIANTS)
 def test_names_are_kept_only_where_they_are_fixed(name: str, params: Any) -> None:
     variant = load_variant(find_game(name), params)
-    for state in states(variant.game, 100):
+    for state in turns(variant.game, 100):
         seat, legal = state.current_player(), state.legal_actions()
         names, block = variant.choices(state, seat, legal)
         assert names == [state.action_to_string(seat, action) for action in legal]
@@ -118,3 +123,315 @@ def test_variants_and_budgets_are_upstreams(name: str) -> None:
     found = spec.budget and (spec.budget.simulations, spec.budget.rollouts)
     assert (spec.variants, spec.params(1), found) == (period, params, budget)
     assert len({tuple(spec.params(config).items()) for config in range(period)}) == period
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("clobber", [{"rows": size, "columns": size} for size in (5, 6, 7, 5)]),
+        ("hex", [{"board_size": size} for size in (5, 7, 9, 11, 5)]),
+        ("oware", [{"num_seeds_per_house": seeds} for seeds in (4, 3, 5, 4)]),
+        (
+            "goofspiel",
+            [{"players": 2, "num_cards": c, "points_order": "random"} for c in (8, 10, 12, 14, 16, 8)],
+        ),
+        ("gin_rummy", [{"hand_size": 7 + c // 3 % 3, "knock_card": 10 - c % 3} for c in range(10)]),
+    ],
+)
+def test_parameters_of_variants(name: str, params: list[dict[str, Any]]) -> None:
+    assert [DECLARED[name].params(config) for config in range(len(params))] == params
+
+
+@pytest.mark.parametrize(
+    ("game", "params", "words"),
+    [
+        ("2048", {"max_tile": 2048}, ["reaches 2048", "8192 moves"]),
+        ("2048", {"max_tile": 64}, ["256 moves"]),
+        (
+            "dots_and_boxes",
+            {"num_rows": 5, "num_cols": 5, "utility_margin": True},
+            ["on 5 rows and 5 columns", "minus the opponent's"],
+        ),
+        (
+            "quoridor",
+            {"board_size": 9, "wall_count": 10},
+            ["on 9 columns (a to i)", "one's 10 walls", "after 324 moves"],
+        ),
+        ("go", {"board_size": 7, "komi": 7.5}, ["board of 7 by 7", "after 98 moves", "White adds 7.5"]),
+        ("leduc_poker", {"players": 3}, ["8 cards: ranks J < Q < K < A"]),
+        ("hearts", {"jd_bonus": True}, ["-10 for JD"]),
+        ("goofspiel", {"num_cards": 6, "players": 3, "imp_info": False}, ["for 3 players", "bids are shown"]),
+        ("goofspiel", {"num_cards": 6, "players": 4, "imp_info": True}, ["for 4 players", "secret"]),
+    ],
+)
+def test_rules_follow_the_parameters(game: str, params: dict[str, Any], words: list[str]) -> None:
+    rules = load(game, **params).rules
+    assert [word for word in words if word not in rules] == []
+    assert game != "hearts" or "no trick" not in rules  # the bonus that was not chosen
+
+
+# -- scores, results and forfeits, by hand -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("returns", "zero_sum", "low", "high", "scores"),
+    [
+        ([5, -5], True, -13, 13, [18 / 26, 8 / 26]),  # the recorded leduc game: 0.692307692
+        ([0, 0], True, -1, 1, [0.5, 0.5]),
+        ([30], False, 0, 120, [0.25]),
+        ([7], False, 7, 7, [0.5]),  # no range to scale by
+        ([130], False, 0, 120, [1]),  # bounds that are none: 2048 can pay more than it states
+        ([3, 2], False, 0, 9, [1, 0]),
+        ([2, 2], False, 0, 9, [0.5, 0.5]),
+        ([4, 9, 1, 6], False, 0, 9, [1 / 3, 1, 0, 2 / 3]),
+        ([4, 4, 1], False, 0, 9, [1, 1, 0]),  # nobody ahead of either
+    ],
+)
+def test_scores(returns: list[float], zero_sum: bool, low: float, high: float, scores: list[float]) -> None:
+    assert [seat_score(returns, s, zero_sum, low, high) for s in range(len(returns))] == pytest.approx(scores)
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=4), st.booleans())
+def test_scores_lie_between_0_and_1_and_grow_with_the_return(returns: list[float], zero_sum: bool) -> None:
+    scores = [seat_score(returns, seat, zero_sum, -9, 9) for seat in range(len(returns))]
+    assert all(0 <= score <= 1 for score in scores)
+    order = sorted(range(len(returns)), key=lambda seat: returns[seat])
+    assert [scores[seat] for seat in order] == sorted(scores)
+
+
+@pytest.mark.parametrize(
+    ("returns", "seat", "score", "result"),
+    [
+        ([1, -1], 0, 1, "win"),
+        ([1, -1], 1, 0, "loss"),
+        ([0, 0], 1, 0.5, "draw"),
+        ([3, 3, 0], 0, 1, "draw"),
+        ([3, 3, 0], 2, 0, "loss"),
+        ([5], 0, 0.6, "win"),
+        ([5], 0, 0.5, "draw"),
+        ([5], 0, 0.1, "loss"),
+    ],
+)
+def test_results(returns: list[float], seat: int, score: float, result: str) -> None:
+    assert outcome(returns, seat, score) == result
+
+
+def test_a_forfeit_is_the_least_return() -> None:
+    assert forfeit_returns([0, 0], 1, True, -13) == [13, -13]
+    assert forfeit_returns([0, 0, 0], 0, True, -6) == [-6, 3, 3]  # the others share what it lost
+    assert forfeit_returns([2, 5], 1, False, 0) == [2, 0]
+    assert forfeit_returns([2], 0, False, -1) == [-1]
+
+
+# -- games that somebody else declares -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def declared() -> Iterator[None]:
+    before = dict(DECLARED)
+    yield
+    DECLARED.clear()
+    DECLARED.update(before)
+
+
+def connect_four(budget: Budget | None = None) -> GameSpec:
+    return GameSpec(
+        name="connect_four",
+        rules=lambda params: "FOUR IN A ROW WIN.",
+        describe=lambda state, seat: f"You play {'xo'[seat]}.\n{state}".rstrip(),
+        budget=budget,
+    )
+
+
+def test_rules_and_description_are_the_declarations(declared: None) -> None:
+    before, _ = gym.make("GameSpiel-v0", game="connect_four").reset(seed=7)
+    assert "FOUR IN A ROW WIN." not in before  # an undeclared game is described in OpenSpiel's words
+    register_game(connect_four(Budget(simulations=20, rollouts=1)))
+    env = gym.make("GameSpiel-v0", game="connect_four", opponent="mcts")
+    check_env(env.unwrapped, skip_render_check=True)
+    observation, info = env.reset(seed=7)  # seat 7 mod 2
+    assert "# Game Rules\nFOUR IN A ROW WIN.\n" in observation
+    assert "Current State:\nYou play o.\n.......\n" in observation
+    assert info["admissible_commands"] == [f"o{column}" for column in range(7)]
+    assert episode(env.unwrapped, 7)[-1][-1]["result"] in ("win", "draw", "loss")
+
+
+def test_the_same_again_changes_nothing_and_others_are_refused(declared: None) -> None:
+    spec = connect_four()
+    register_game(spec)
+    register_game(spec)
+    for taken in (connect_four(), GameSpec("chess", lambda params: "", lambda state, seat: "")):
+        with pytest.raises(GameError, match="which is declared already"):
+            register_game(taken)
+    assert games.find_game("connect_four") is spec
+    with pytest.raises(GameError, match=r"'conect_four' was given.*did you mean 'connect_four'"):
+        register_game(GameSpec("conect_four", lambda params: "", lambda state, seat: ""))
+
+
+def test_texts_are_texts(declared: None) -> None:
+    """A describe without a return would show None to every player."""
+    register_game(GameSpec("connect_four", lambda params: "Drop.", lambda state, seat: None))  # type: ignore[arg-type,return-value]
+    env = gym.make("GameSpiel-v0", game="connect_four")
+    with pytest.raises(GameError, match="'connect_four': its describe returned None, allowed: a text"):
+        env.reset(seed=0)
+    register_game(GameSpec("nim", lambda params: None, lambda state, seat: ""))  # type: ignore[arg-type,return-value]
+    with pytest.raises(GameError, match="'nim': its rules returned None, allowed: a text"):
+        gym.make("GameSpiel-v0", game="nim")
+
+
+def test_what_is_left_out(declared: None) -> None:
+    """No parameters may be given, and a search needs a budget in its name."""
+    register_game(connect_four())
+    with pytest.raises(GameError, match="parameter of connect_four: 'rows' was given, allowed: nothing"):
+        gym.make("GameSpiel-v0", game="connect_four", params={"rows": 5})
+    with pytest.raises(OpponentError, match="which declares no budget"):
+        gym.make("GameSpiel-v0", game="connect_four", opponent="mcts")
+    gym.make("GameSpiel-v0", game="connect_four", opponent="mcts:5").reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "message"),
+    [
+        ("rules", "Take a stick.", "'nim': rules: 'Take a stick.' was given, needed: a function"),
+        ("describe", None, "'nim': describe: None was given, needed: a function of a state"),
+        ("params", {}, r"'nim': params: \{\} was given, needed: a function of a task's config id"),
+        ("show", "x", "'nim': show: 'x' was given, needed: a function of a state .* or None$"),
+        ("name", 3, "GameSpec: name: 3 was given, needed: a text"),
+        ("allowed", [("players", (2,))], r"'nim': allowed: \[.* was given, needed: parameters"),
+        ("allowed", {"pile_sizes": "1;2"}, r"\{'pile_sizes': '1;2'\} was given, needed: .* a tuple"),
+        ("budget", (100, 1), r"budget: \(100, 1\) was given, needed: Budget\("),
+    ],
+)
+def test_a_field_of_another_type_is_refused_when_the_declaration_is_made(
+    field: str, given: object, message: str
+) -> None:
+    right = {"name": "nim", "rules": lambda params: "", "describe": lambda state, seat: ""}
+    with pytest.raises(GameError, match=message):
+        GameSpec(**{**right, field: given})  # type: ignore[arg-type]
+
+
+# -- games without a declaration -----------------------------------------------------------------------------
+
+
+# Open and hidden, chance, simultaneous moves, pay by move, one to four seats, with and without strings.
+SOME = [
+    ("breakthrough", {"rows": 6, "columns": 6}),
+    ("pig", {"players": 3}),
+    ("catch", {}),
+    ("first_sealed_auction", {}),
+    ("hanabi", {"players": 2}),
+    ("matrix_rps", {}),
+    ("oshi_zumo", {"coins": 10}),
+    ("matching_pennies_3p", {}),
+    ("universal_poker", {}),
+    ("misere", {"game": {"name": "tic_tac_toe"}}),
+    ("turn_based_simultaneous_game", {"game": {"name": "goofspiel", "num_cards": 4}}),
+]
+
+
+@pytest.mark.parametrize(("name", "params"), SOME)
+def test_it_is_played_as_any_other(
+    name: str, params: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    env = make(game=name, params=params)
+    play_games(env, 2)
+    play_games(make(game=name, params=params, opponent="open", rules=False), 1)
+    assert capfd.readouterr() == ("", "")
+    assert pickle.loads(pickle.dumps(env)).reset(seed=3)[0] == env.reset(seed=3)[0]
+
+
+def test_the_checker_passes() -> None:
+    for name in ("breakthrough", "matrix_rps", "pig"):
+        check_env(make(game=name))
+
+
+@pytest.mark.parametrize("name", [name for name in pyspiel.registered_names() if name not in DECLARED])
+def test_every_game_is_played_or_refused_by_name(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    try:
+        env = make(game=name, rules=False)
+    except GameError as error:
+        assert name in str(error)
+    else:
+        rng, over, turns = random.Random(0), False, 0
+        text, info = env.reset(seed=0)
+        while not over and turns < 300:
+            assert info["legal_actions"] and text in env.observation_space
+            text, _, over, _, info = env.step(rng.choice(info["legal_actions"]))
+            turns += 1
+    assert capfd.readouterr() == ("", "")
+
+
+def test_descriptions_hold_what_the_seat_knows() -> None:
+    # Everything is open: the position, and the information state where there is one.
+    state = reach(load("connect_four"), [3])
+    assert describe(state, 1) == f"{state.observation_string(1).strip()}\n{state.information_state_string(1)}"
+    state = reach(load("breakthrough"), [])
+    assert describe(state, 0) == state.observation_string(0).strip()
+    # Something is hidden: the information state, which recalls everything.
+    state = reach(load("dark_hex"), [])
+    assert describe(state, 0) == state.information_state_string(0).strip("\n")
+    # Or, without one, the observation.
+    state = reach(load("hanabi"), [])
+    while state.is_chance_node():
+        state.apply_action(state.legal_actions()[0])
+    assert describe(state, 0) == state.observation_string(0).strip("\n")
+
+
+def test_what_is_hidden_is_not_told() -> None:
+    texts = {describe(reach(load("universal_poker"), [0, other]), 0) for other in (1, 5, 12, 23)}
+    assert len(texts) == 1
+
+
+def test_rules_say_what_openspiel_states() -> None:
+    rules = load("pig", players=3).rules
+    assert rules.startswith("Pig, which OpenSpiel calls pig, with ")
+    assert "players = 3" in rules and "3 players, numbered from 0. One player moves at a time." in rules
+    assert "Chance plays a part. Everything is open." in rules
+    rules = load("matrix_rps").rules
+    assert "All players choose at once, and move together. Nothing is left to chance." in rules
+    assert "The returns of all players add up to 0." in rules
+    assert rules.endswith("Your return is between -1 and 1; more is better.")
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("mfg_crowd_modelling", {}, "'mfg_crowd_modelling' was given, a mean-field game"),
+        ("tarok", {}, "'tarok' was given, which draws its own chance"),
+        ("crossword", {}, "'crossword' was given, which does not number its actions"),
+        ("misere", {}, "misere parameters: {} was given, .* Missing parameter game"),
+        ("mnk", {"m": 0}, "mnk parameters: {'m': 0} was given, which leave no actions"),
+        ("pig", {"horizon": "3"}, "pig parameter 'horizon': '3' was given, allowed: .* int"),
+        ("pig", {"horizon": True}, "True was given, allowed: a value of type int"),
+        ("pig", {"players": 99}, "'players': 99 was given, allowed: 2, 3, 4, 5, 6, 7, 8, 9, 10"),
+        ("breakthrough", {"rows": 0}, "{'rows': 0} was given, which OpenSpiel refuses"),
+    ],
+)
+def test_what_cannot_be_played_is_a_named_error(
+    name: str, params: dict[str, Any], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(GameError, match=message):
+        TaskSet(game=name, params=params)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_game_that_is_over_before_the_first_turn() -> None:
+    # One stone: Player 0 takes it and loses, since who takes the last one loses (misère).
+    env = make(game="nim", params={"pile_sizes": "1"}, render_mode="ansi")
+    text, info = env.reset(seed=0)
+    assert info["legal_actions"] and "result" not in info
+    for seed in (1, 3):
+        text, info = env.reset(seed=seed)
+        assert (info["seat"], info["turn"], info["legal_actions"]) == (1, 0, [])
+        assert not info["action_mask"].any() and not env.action_masks().any()
+        assert (info["score"], info["result"], info["returns"]) == (1, "win", [-1, 1])
+        assert info["upstream_reward"] == 1 and info["success"] and len(info["history"]) == 1
+        assert text.startswith("Game over: nim\nYou were Player 1.\n")
+        twin = pickle.loads(pickle.dumps(env))
+        assert twin.render() == env.render() and twin.state.history() == info["history"]
+        # One step, whatever its action, says it again: to vector environments a reset is never an end.
+        for other in (env, twin, pickle.loads(pickle.dumps(twin))):
+            assert other.step(99)[:4] == (text, 1, True, False)
+            with pytest.raises(EpisodeError, match="before the end"):
+                pickle.loads(pickle.dumps(other)).step(0)
+    assert env.reset(seed=2)[1]["legal_actions"]

@@ -13,6 +13,7 @@ from game_gym.games.gin_rummy import SPEC, card, describe
 from game_gym.prompts import render
 from game_gym.spec import Variant, load_variant
 from tests.game_gym.gin_rummy_play import KNOCK, PASS, act, choose_melds, deal, three_melds_of_three
+from tests.game_gym.play import Fixed, turns
 
 
 def fields(text: str) -> dict[str, str]:
@@ -22,12 +23,7 @@ def fields(text: str) -> dict[str, str]:
 def states(variant: Variant, plays: int, seed: int = 0) -> Iterator[Any]:
     """The states of such games in which a player is to move."""
     rng = random.Random(seed)
-    for _ in range(plays):
-        state = variant.game.new_initial_state()
-        while not state.is_terminal():
-            if not state.is_chance_node():
-                yield state
-            state.apply_action(choose_melds(state, rng))
+    return turns(variant.game, plays, lambda state, _: choose_melds(state, rng))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -105,33 +101,26 @@ def test_a_knock_with_the_last_upcard() -> None:
     assert fields(describe(state, 1))["Turns"].endswith(f", Player 0 +? -{drawn}, you ^{drawn} knock")
 
 
-def test_task_parameters() -> None:
-    assert SPEC.params(0) == SPEC.params(9) == {"hand_size": 7, "knock_card": 10}
-    assert SPEC.params(4) == {"hand_size": 8, "knock_card": 9}
-    assert SPEC.params(8) == {"hand_size": 9, "knock_card": 8}
+def test_rules_follow_the_parameters() -> None:
     for oklahoma in (False, True):
         rules = load_variant(SPEC, {"hand_size": 10, "oklahoma": oklahoma}).rules
         assert len(rules) < 2000 and ("first upcard (with" in rules) == oklahoma
 
 
-class Knocker:
+class Knocker(Fixed):
     """A bot that knocks, and then has nothing to choose from."""
-
-    def restart(self, seed: int) -> None:
-        pass
 
     def act(self, view: Any) -> int:
         return {view.state.action_to_string(a).split()[-1]: a for a in view.legal_actions()}["Knock"]
 
 
-class Blind(Knocker):
+class Blind(Fixed):
     """A bot that knocks time and again, and never asks what is legal."""
 
-    def act(self, view: Any) -> int:
-        return KNOCK
+    answer = KNOCK
 
 
-@pytest.mark.parametrize(("seat", "bot"), [(0, None), (1, Knocker()), (1, Blind())])
+@pytest.mark.parametrize(("seat", "bot"), [(0, None), (1, Knocker(None)), (1, Blind(None))])
 def test_a_game_left_without_a_move_is_a_fault(seat: int, bot: Any) -> None:
     """Nine cards that are three melds of three: after the knock, no discard keeps the deadwood at 0.
 
@@ -146,7 +135,7 @@ def test_a_game_left_without_a_move_is_a_fault(seat: int, bot: Any) -> None:
         view.state = state
     if seat == 0:
         env._turn = backend._next_turn()
-        knock = Knocker().act(backend._match.views[0])
+        knock = Knocker(None).act(backend._match.views[0])
         _, reward, terminated, truncated, info = env.step(knock)
         assert (reward, terminated, truncated) == (0.0, False, True)
         assert (info["result"], info["score"], info["success"]) == ("fault", None, False)

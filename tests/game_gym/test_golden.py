@@ -1,15 +1,19 @@
-"""Every declared game has a golden transcript, and still plays it."""
+"""Recorded games are played again: upstream's move for move, and our own word for word."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
+import game_gym.opponents  # noqa: F401  (registers them)
 from game_gym.games import DECLARED
 from tests.game_gym import golden
 from tests.game_gym.play import DECLARED as SMALL
+from tests.game_gym.play import make, pick
 
 
 @pytest.mark.parametrize("game", DECLARED)
@@ -34,3 +38,76 @@ def test_every_variant_and_both_protocols_are_in_it(game: str) -> None:
         told = [entry["params"] for entry in entries if "params" in entry]
         assert told == [spec.params(config) for config in range(spec.variants)]
         assert len(entries) == 3 * spec.variants  # the rules, and a game by each protocol
+
+
+# -- upstream's ----------------------------------------------------------------------------------------------
+
+
+DATA = Path(__file__).parent.parent / "data"
+GAMES: list[dict[str, Any]] = [
+    json.loads(line) for line in (DATA / "affinetes_trajectories.jsonl").read_text().splitlines()
+]
+SESSION: list[dict[str, Any]] = json.loads((DATA / "affinetes_session.json").read_text())
+HEAD = "Legal Actions:\n"
+
+
+def recorded_name(game: dict[str, Any]) -> str:
+    return f"{game['protocol']}-{game['opponent']}-{game['task_id']}-{game['seed']}"
+
+
+@pytest.mark.parametrize("game", GAMES, ids=recorded_name)
+def test_recorded_game(game: dict[str, Any]) -> None:
+    opponent = {"mcts": "mcts-python"}.get(game["opponent"], game["opponent"])
+    env = make(task_id=game["task_id"], seeding=game["protocol"], opponent=opponent)
+    _, info = env.reset(seed=game["seed"])
+    assert info["seat"] == game["seat"]
+    terminated = False
+    for turn, (count, action, *paid) in enumerate(game["turns"]):
+        assert not terminated
+        assert len(info["legal_actions"]) == count
+        assert pick(info["legal_actions"], turn, game["seed"]) == action
+        _, reward, terminated, _, info = env.step(action)
+        if paid:
+            assert info["upstream_reward"] == pytest.approx(paid[0], abs=1e-9)
+    assert terminated
+    assert reward == info["score"] == pytest.approx(game["score"], abs=1e-9)
+    assert info["history"] == game["history"]
+    assert info["returns"] == game["returns"]
+
+
+def test_recorded_sessions_read_and_pay_as_ours() -> None:
+    # The recorded replies, given to the same tasks: the same legal actions, rewards, errors and ends.
+    env: Any = None
+    for entry in SESSION:
+        theirs = entry["response"]
+        if entry["call"] == "reset":
+            env = gym.make("GameSpielText-v0", task_id=entry["task_id"], opponent=entry["opponent"])
+            text, info = env.reset(seed=entry["seed"])
+        else:
+            text, reward, terminated, truncated, info = env.step(entry["action"])
+            assert reward == pytest.approx(theirs["reward"])
+            assert (terminated, truncated) == (theirs["done"], theirs["truncated"])
+        assert ("error" in info) == ("error" in theirs["info"])
+        if "error" in info:
+            assert info["error"]["type"] == theirs["info"]["error"]["type"]
+        elif not theirs["done"]:
+            assert text.partition(HEAD)[2] == theirs["observation"].partition(HEAD)[2] != ""
+    assert sum("error" in entry["response"]["info"] for entry in SESSION) == 2
+
+
+def test_recorded_leduc_session() -> None:
+    reset, step = SESSION[:2]
+    env = make(task_id=reset["task_id"], opponent=reset["opponent"])
+    text, info = env.reset(seed=reset["seed"])
+    theirs = reset["response"]
+    assert info["seat"] == theirs["info"]["llm_player_id"]
+    # Own card and the opponent's raise agree with what upstream showed.
+    assert "Your card: J♠" in theirs["observation"] and "Your card: J♠" in text
+    assert "Round 1 betting: Raise" in theirs["observation"] and "Round 1: Player 0 raise\n" in text
+    # From the actions on, the layout is upstream's.
+    assert text.partition(HEAD)[2] == theirs["observation"].partition(HEAD)[2]
+    _, reward, terminated, _, info = env.step(int(step["action"]))
+    theirs = step["response"]
+    assert (terminated, reward) == (theirs["done"], theirs["reward"])
+    assert info["returns"] == [1.0, -1.0]
+    assert info["result"] == "loss"

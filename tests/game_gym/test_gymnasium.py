@@ -36,18 +36,16 @@ def test_the_checker_passes_without_a_warning(name: str, arguments: dict[str, An
         check_env(gym.make(name, **arguments).unwrapped)
 
 
-def test_registering_costs_no_import_of_openspiel() -> None:
-    script = """
+REGISTERING = """
 import sys, gymnasium as gym, game_gym
 print("pyspiel" in sys.modules, "torch" in sys.modules)
 print(gym.make("GameSpiel-v0", task_id=200000000).reset(seed=1)[1]["game"])
 """
-    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert run.stdout == "False False\nleduc_poker\n"
-
-
-def test_only_a_picture_costs_the_import_of_what_draws() -> None:
-    script = """
+WITHOUT_AN_IMPORT = """
+import gymnasium as gym
+print(gym.make("game_gym:GameSpiel-v0", task_id=200000000).reset(seed=1)[1]["game"])
+"""
+PICTURE = """
 import sys, gymnasium as gym, game_gym, trace_gym
 env = gym.make("GameSpiel-v0", task_id=200000000, render_mode="rgb_array")
 env.reset(seed=1)
@@ -57,8 +55,19 @@ env.render()
 # The font manager would first read every font of the machine.
 print("PIL" in sys.modules, "matplotlib.font_manager" in sys.modules)
 """
+
+
+@pytest.mark.parametrize(
+    ("script", "printed"),
+    [
+        (REGISTERING, "False False\nleduc_poker\n"),
+        (WITHOUT_AN_IMPORT, "leduc_poker\n"),
+        (PICTURE, "False False\nTrue False\n"),
+    ],
+)
+def test_what_an_environment_costs_in_imports(script: str, printed: str) -> None:
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert run.stdout == "False False\nTrue False\n"
+    assert run.stdout == printed
 
 
 @pytest.mark.parametrize("name", ["GameSpiel-v0", "GameSpielText-v0"])
@@ -92,12 +101,3 @@ def test_a_batch_needs_gymnasiums_modes_of_resetting(monkeypatch: pytest.MonkeyP
         gym.make_vec("GameSpiel-v0", num_envs=2, game="hex")
     envs = gym.make_vec("GameSpiel-v0", num_envs=2, game="hex", vectorization_mode="sync")
     assert list(envs.reset(seed=1)[1]["game"]) == ["hex", "hex"]
-
-
-def test_the_registry_makes_it_without_an_import() -> None:
-    script = (
-        "import gymnasium as gym; env = gym.make('game_gym:GameSpiel-v0', task_id=200000000); "
-        "print(env.reset(seed=1)[1]['game'])"
-    )
-    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert run.stdout == "leduc_poker\n"

@@ -8,25 +8,28 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pyspiel
 import pytest
 
 pytest.importorskip("numba")
 
-from game_gym.games import DECLARED, find_game
+from numba import njit
+
+from game_gym.games import DECLARED
 from game_gym.opponents.fast import othello, tree
-from game_gym.opponents.fast.noise import make_noise
+from game_gym.opponents.fast.noise import draw_below, make_noise
+from game_gym.opponents.fast.rules import CHANCE, ENDED
 from game_gym.opponents.mcts_fast import GAMES
-from game_gym.prompts import SeatView
-from game_gym.spec import Variant, load_variant
+from game_gym.spec import Variant
 from task_gym.errors import OpponentError
 from task_gym.opponents import make_opponent
 from task_gym.seeding import Stream
-from tests.game_gym.play import episode, make
+from tests.game_gym.play import episode, load, make, see
 
 pytestmark = pytest.mark.numba
 
-OTHELLO = load_variant(find_game("othello"), {})
+OTHELLO = load("othello")
 
 
 def play(variant: Variant, moves: int, seed: int) -> pyspiel.State:
@@ -34,32 +37,27 @@ def play(variant: Variant, moves: int, seed: int) -> pyspiel.State:
     stream = Stream(seed)
     state = variant.game.new_initial_state()
     while state.is_chance_node() or state.move_number() < moves:
-        if state.is_chance_node():
-            actions, probabilities = zip(*state.chance_outcomes(), strict=True)
-            state.apply_action(actions[stream.weighted(probabilities)])
-        else:
-            state.apply_action(stream.choice(state.legal_actions()))
+        move(state, stream)
     return state
+
+
+def move(state: pyspiel.State, stream: Stream) -> None:
+    """Makes a random move, or chance's."""
+    if state.is_chance_node():
+        actions, probabilities = zip(*state.chance_outcomes(), strict=True)
+        state.apply_action(actions[stream.weighted(probabilities)])
+    else:
+        state.apply_action(stream.choice(state.legal_actions()))
 
 
 def find_narrow(variant: Variant) -> pyspiel.State:
     """Returns a state in the middle of a game with few actions, each of which a short search visits."""
     stream, state, found = Stream(5), variant.game.new_initial_state(), []
     while not state.is_terminal():
-        if state.is_chance_node():
-            actions, probabilities = zip(*state.chance_outcomes(), strict=True)
-            state.apply_action(actions[stream.weighted(probabilities)])
-            continue
-        if 4 <= len(state.legal_actions()) <= 8:
+        if not state.is_chance_node() and 4 <= len(state.legal_actions()) <= 8:
             found.append(state.clone())
-        state.apply_action(stream.choice(state.legal_actions()))
+        move(state, stream)
     return found[len(found) // 2]
-
-
-def view(variant: Variant, state: pyspiel.State) -> SeatView:
-    shown = SeatView(variant, state.current_player(), rules=False)
-    shown.state = state
-    return shown
 
 
 def choices(opponent: str, variant: Variant, state: pyspiel.State, searches: int) -> Counter[int]:
@@ -68,14 +66,14 @@ def choices(opponent: str, variant: Variant, state: pyspiel.State, searches: int
     found: Counter[int] = Counter()
     for seed in range(searches):
         bot.restart(10 * seed)
-        found[bot.act(view(variant, state))] += 1
+        found[bot.act(see(variant, state))] += 1
     return found
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_it_chooses_as_openspiels_search_does(name: str) -> None:
     """A search's choice is random, and its distribution shows the algorithm. It is that of ``mcts``."""
-    variant = load_variant(find_game(name), DECLARED[name].params(0))
+    variant = load(name, **DECLARED[name].params(0))
     state = find_narrow(variant)
     theirs, ours = (choices(f"{search}:16x2", variant, state, 150) for search in ("mcts", "mcts-fast"))
     # Pearson's statistic for two samples of a size; actions that are rarely chosen count as one.
@@ -102,7 +100,7 @@ def test_a_game_that_it_can_finish_is_played_perfectly(seed: int) -> None:
     state = play(OTHELLO, 54, seed)
     bot = make_opponent("mcts-fast:20000", OTHELLO.game, OTHELLO.spec, state.current_player())
     bot.restart(0)
-    after = state.child(bot.act(view(OTHELLO, state)))
+    after = state.child(bot.act(see(OTHELLO, state)))
     assert best_result(after) == best_result(state)
 
 
@@ -113,8 +111,8 @@ def test_a_move_follows_from_seed_and_number_alone() -> None:
     def act(seed: int) -> int:
         bot = make_opponent("mcts-fast:30x2", OTHELLO.game, OTHELLO.spec, 0)
         bot.restart(seed)
-        bot.act(view(OTHELLO, later))  # searching another state changes nothing
-        return int(bot.act(view(OTHELLO, state.clone())))
+        bot.act(see(OTHELLO, later))  # searching another state changes nothing
+        return int(bot.act(see(OTHELLO, state.clone())))
 
     one_by_one = [act(seed) for seed in range(20)]
     assert len(set(one_by_one)) > 1
@@ -154,3 +152,85 @@ def test_a_full_tree_is_searched_on() -> None:
     chosen = scope["_search"](othello.read(state), 2000, 1, 1.414, make_noise(1))
     # At three empty squares random play is nearly best play, and no better return is missed.
     assert best_result(state.child(chosen)) == best_result(state)
+
+
+# -- the search at chance, in a game that is small enough to know its best moves -----------------------------
+
+
+# One seat chooses among three actions, and chance among two outcomes:
+# what they pay to the seat, and how often in eight the first comes.
+PAYS = {
+    "the better mean": ([(-1, 2), (-2, 2), (-3, 2)], [2, 4, 4], 0),
+    "the greatest return is proved through chance": ([(3, 3), (1, 1), (2, 2)], [1, 4, 7], 0),
+    "a win that is not the greatest ends no search": ([(1, 1), (2, 2), (1, 1)], [4, 4, 4], 1),
+    "proof goes before a mean": ([(3, -3), (1, 1), (0, 0)], [7, 4, 4], 1),
+    "what is probable counts": ([(3, -3), (-3, 3), (3, -3)], [1, 1, 4], 1),
+}
+
+
+STATE = 11
+"""The seat to move, chance or the end; what was chosen or is paid; six returns; three chances in eight."""
+
+ACTIONS = 3
+
+
+@njit
+def player(state: Any) -> Any:
+    return state[0]
+
+
+@njit
+def legal(state: Any, actions: Any) -> Any:
+    count = 2 if state[0] == CHANCE else 3
+    for action in range(count):
+        actions[action] = action
+    return 0 if state[0] == ENDED else count
+
+
+@njit
+def draw(state: Any, actions: Any, noise: Any) -> Any:
+    if state[0] == CHANCE:
+        return np.int64(0 if draw_below(noise, 8) < state[8 + state[1]] else 1)
+    return draw_below(noise, 3)
+
+
+@njit
+def apply(state: Any, action: Any) -> Any:
+    if state[0] == CHANCE:
+        state[1] = state[2 + 2 * state[1] + action]
+        state[0] = ENDED
+    else:
+        state[0], state[1] = CHANCE, action
+
+
+@njit
+def result(state: Any) -> Any:
+    return 1.0 * state[1]
+
+
+@njit
+def utility(state: Any) -> Any:
+    return 3.0
+
+
+@pytest.fixture(scope="module")
+def search() -> Any:
+    """Returns the search in this file's game."""
+    name = "toy"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, f"game_gym.opponents.fast.{name}", sys.modules[__name__])
+        return tree.load_search(name)[1]
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("name", PAYS)
+def test_the_best_move_is_found(search: Any, name: str, seat: int) -> None:
+    pays, chances, best = PAYS[name]
+    sign = 1 if seat == 0 else -1
+    state = np.array([seat, 0, *(sign * pay for pair in pays for pay in pair), *chances], dtype=np.int64)
+    for seed in range(20):
+        assert search(state, 2000, 1, 1.414, make_noise(seed)) == best
+
+
+def test_games_that_declare_no_utility_end_at_1() -> None:
+    assert tree.utility(np.zeros(1, dtype=np.int64)) == 1.0

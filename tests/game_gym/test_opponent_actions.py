@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,17 @@ from game_gym.prompts import SeatView
 from game_gym.spec import load_variant
 from task_gym import opponents
 from task_gym.errors import EpisodeError, OpponentActionError
-from task_gym.opponents import Seating, register_opponent
-from task_gym.seeding import SEED_LIMIT, Stream
+from task_gym.opponents import register_opponent
+from task_gym.seeding import DRAWN_LIMIT, Stream
 from tests.game_gym.gin_rummy_play import KNOCK, three_melds_of_three
-from tests.game_gym.play import LEDUC, episode, make, plain
+from tests.game_gym.play import LEDUC, Fixed, episode, finish, make, strip
+
+pytestmark = pytest.mark.usefixtures("registry")
 
 GO_ON = ("forfeit", "random")
+
+#: What infos say about the opponent.
+APART = ("opponent", "opponent_illegal")
 
 #: (game, its parameters): each kind of turn, two to four seats.
 GAMES: list[tuple[str, dict[str, Any]]] = [
@@ -31,19 +35,6 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("kuhn_poker", {"players": 3}),
     ("hearts", {}),
 ]
-
-
-class Fixed:
-    """Returns one thing, whatever is legal."""
-
-    answer: Any = None
-
-    def __init__(self, seating: Seating) -> None: ...
-
-    def restart(self, seed: int) -> None: ...
-
-    def act(self, view: Any) -> Any:
-        return self.answer
 
 
 class Echo(Fixed):
@@ -73,12 +64,6 @@ class Stumbler(Chooser):
         return 1000 if self.turns % 2 else chosen
 
 
-@pytest.fixture(autouse=True)
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(opponents, "_REGISTRY", dict(opponents._REGISTRY))
-    yield
-
-
 def answering(answer: Any, rule: str = "raise", kind: type[Fixed] = Fixed) -> str:
     """The name of a new opponent that gives this answer."""
     factory = type("Answering", (kind,), {"answer": staticmethod(answer) if callable(answer) else answer})
@@ -87,7 +72,7 @@ def answering(answer: Any, rule: str = "raise", kind: type[Fixed] = Fixed) -> st
     return name
 
 
-# -- raise -------------------------------------------------------------------------------------------------
+# -- raise ---------------------------------------------------------------------------------------------------
 
 
 def test_leduc_folding_with_nothing_to_fold() -> None:
@@ -175,7 +160,7 @@ def test_every_opposing_seat_is_checked(seed: int) -> None:
         env.step(0)
 
 
-# -- after an error ----------------------------------------------------------------------------------------
+# -- after an error ------------------------------------------------------------------------------------------
 
 
 def fail(legal: list[int]) -> int:
@@ -216,55 +201,54 @@ def outside(env: Any) -> None:
         env.step(1)
 
 
-# -- forfeit -----------------------------------------------------------------------------------------------
+# -- forfeit -------------------------------------------------------------------------------------------------
 
 
-def test_kuhn_is_won_by_a_forfeit() -> None:
-    """The least return of kuhn_poker is -2, so the caller has +2: its greatest return, and score 1."""
-    env = make(game="kuhn_poker", opponent=answering(7, "forfeit"))
-    _, info = env.reset(seed=0)
-    assert info["opponent_illegal"] == 0
-    text, reward, terminated, truncated, info = env.step(0)
-    assert (reward, terminated, truncated) == (1.0, True, False)
-    assert (info["returns"], info["scores"], info["score"]) == ([2, -2], [1, 0], 1)
-    assert (info["result"], info["success"], info["opponent_illegal"]) == ("win", True, 1)
-    assert (info["seat"], info["upstream_reward"], info["legal_actions"]) == (0, 1, [])
-    assert info["history"] == env.state.history() and len(info["history"]) == 3  # two cards and the pass
-    assert text.endswith("Returns: 2, -2\nYour score: 1.000\nResult: win")
-    with pytest.raises(EpisodeError):
-        env.step(0)
-
-
-def test_leduc_given_up_before_the_first_turn() -> None:
-    """The least return of leduc for two is 1 + 2 * 2 + 2 * 4 = 13 chips lost."""
-    env = make(task_id=LEDUC, opponent=answering(0, "forfeit"))
-    text, info = env.reset(seed=5)
-    assert (info["returns"], info["scores"], info["result"]) == ([-13, 13], [0, 1], "win")
-    assert (info["seat"], info["upstream_reward"], info["opponent_illegal"]) == (1, 1, 1)
-    assert not info["action_mask"].any() and text.startswith("Game over: leduc_poker\nYou were Player 1.")
-    assert env.step(1)[1:3] == (1.0, True)  # as with any game that is over at its reset
-    assert env.reset(seed=8)[1]["opponent_illegal"] == 0
-
-
-def test_three_seats() -> None:
-    """Returns lie in [-2, 4]. Seat 1 has -2, and 1 each is left to the others: score (1 + 2) / 6."""
-    env = make(game="kuhn_poker", params={"players": 3}, opponent=answering(7, "forfeit"))
-    env.reset(seed=0)
-    info = env.step(1)[-1]
-    assert (info["returns"], info["scores"]) == ([1, -2, 1], [0.5, 0, 0.5])
-    assert (info["score"], info["result"], info["success"]) == (0.5, "draw", False)
-
-
-def test_simultaneous_forfeit() -> None:
-    """With three seats, the first of the two opponents gives the game up; the other is not asked."""
-    for players, returns, scores in ((2, [1, -1], [1, 0]), (3, [0.5, -1, 0.5], [0.75, 0, 0.75])):
-        params = {"num_cards": 6, "players": players}
-        env = make(game="goofspiel", params=params, opponent=answering(None, "forfeit"))
-        env.reset(seed=0)
-        info = env.step(0)[-1]
-        assert (info["returns"], info["scores"], info["opponent_illegal"]) == (returns, scores, 1)
-        assert info["history"] == env.state.history()
-        assert info["result"] == ("win" if players == 2 else "draw")
+@pytest.mark.parametrize(
+    ("game", "params", "answer", "seed", "actions", "history", "returns", "scores"),
+    [
+        # The least return of kuhn_poker is -2, so the caller has +2: its greatest return, and score 1.
+        ("kuhn_poker", {}, 7, 0, [0], 3, [2, -2], [1, 0]),  # two cards and the pass
+        # The least return of leduc for two is 1 + 2 * 2 + 2 * 4 = 13 chips lost: before the first turn here.
+        ("leduc_poker", {}, 0, 5, [], 2, [-13, 13], [0, 1]),
+        # Returns lie in [-2, 4]. Seat 1 has -2, and 1 each is left to the others: score (1 + 2) / 6.
+        ("kuhn_poker", {"players": 3}, 7, 0, [1], 4, [1, -2, 1], [0.5, 0, 0.5]),
+        ("goofspiel", {"num_cards": 6, "players": 2}, None, 0, [0], 1, [1, -1], [1, 0]),  # the first prize
+        # The first of the two opponents gives the game up; the other is not asked.
+        ("goofspiel", {"num_cards": 6, "players": 3}, None, 0, [0], 1, [0.5, -1, 0.5], [0.75, 0, 0.75]),
+    ],
+)
+def test_a_forfeit_is_the_least_return(
+    game: str,
+    params: dict[str, Any],
+    answer: Any,
+    seed: int,
+    actions: list[int],
+    history: int,
+    returns: list[float],
+    scores: list[float],
+) -> None:
+    env = make(game=game, params=params, opponent=answering(answer, "forfeit"))
+    text, info = env.reset(seed=seed)
+    for action in actions:
+        assert info["opponent_illegal"] == 0 and "result" not in info
+        text, *paid, info = env.step(action)
+        assert paid == [scores[0], True, False]
+    seat, two = info["seat"], len(returns) == 2
+    assert (info["returns"], info["scores"], info["opponent_illegal"]) == (returns, scores, 1)
+    assert (seat, info["score"], info["upstream_reward"]) == (seed % 2, scores[seat], scores[seat])
+    assert (info["result"], info["success"]) == ("win" if two else "draw", scores[seat] > 0.5)
+    assert info["history"] == env.state.history() and len(info["history"]) == history
+    assert info["legal_actions"] == [] and not info["action_mask"].any()
+    assert text.startswith(f"Game over: {game}\nYou were Player {seat}.")
+    told = ", ".join(f"{value:g}" for value in returns)
+    assert text.endswith(f"Returns: {told}\nYour score: {scores[seat]:.3f}\nResult: {info['result']}")
+    if actions:
+        with pytest.raises(EpisodeError):
+            env.step(0)
+    else:  # as with any game that is over at its reset
+        assert env.step(1)[1:3] == (1.0, True)
+        assert env.reset(seed=8)[1]["opponent_illegal"] == 0
 
 
 @pytest.mark.parametrize(("game", "players"), [("bargaining", 2), ("hearts", 4)])
@@ -279,7 +263,7 @@ def test_a_forfeit_is_last_where_nobody_has_more_than_the_least_return(game: str
     assert (info["score"], info["result"]) == (1, "win" if players == 2 else "draw")
 
 
-# -- random ------------------------------------------------------------------------------------------------
+# -- random --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("game", "params"), GAMES)
@@ -288,18 +272,12 @@ def test_other_streams_go_on_undisturbed(game: str, params: dict[str, Any]) -> N
     register_opponent("legal", Chooser)
     register_opponent("illegal", Stumbler, illegal="random")
     counts = []
-    for seeding, seed in (("openenv", 0), ("evaluate", 1), ("openenv", 3), ("evaluate", SEED_LIMIT - 1)):
+    for seeding, seed in (("openenv", 0), ("evaluate", 1), ("openenv", 3), ("evaluate", DRAWN_LIMIT - 1)):
         arguments = {"game": game, "params": params, "seeding": seeding}
         record = episode(make(**arguments, opponent="illegal"), seed)
         counts.append(record[-1][-1]["opponent_illegal"])
-        assert strip(record) == strip(episode(make(**arguments, opponent="legal"), seed))
+        assert strip(record, *APART) == strip(episode(make(**arguments, opponent="legal"), seed), *APART)
     assert max(counts) > 0
-
-
-def strip(record: list[tuple[Any, ...]]) -> list[Any]:
-    """A record without what the infos say about the opponent."""
-    apart = ("opponent", "opponent_illegal")
-    return [(*turn[:-1], {k: v for k, v in turn[-1].items() if k not in apart}) for turn in record]
 
 
 def test_the_draws_by_hand() -> None:
@@ -326,13 +304,8 @@ def test_a_copy_in_mid_game_goes_on_alike(game: str, params: dict[str, Any]) -> 
         _, info = env.reset(seed=seed)
         _, _, over, _, info = env.step(info["legal_actions"][-1])
         twin = pickle.loads(pickle.dumps(env))
-        while not over:
-            action = info["legal_actions"][0]
-            _, _, over, _, info = env.step(action)
-            assert plain(twin.step(action)[-1]) == plain(info)
-
-
-# -- the count ---------------------------------------------------------------------------------------------
+        if not over:
+            assert finish(twin, info["legal_actions"]) == finish(env, info["legal_actions"])
 
 
 def test_the_count_is_in_every_info() -> None:
@@ -357,7 +330,7 @@ def test_legal_play_counts_nothing_and_changes_nothing(rule: str) -> None:
     for game, params in GAMES:
         record = episode(make(game=game, params=params, opponent="same"), 1)
         assert {turn[-1]["opponent_illegal"] for turn in record} == {0}
-        assert strip(record) == strip(episode(make(game=game, params=params), 1))
+        assert strip(record, *APART) == strip(episode(make(game=game, params=params), 1), *APART)
 
 
 def test_who_plays_decides_whether_there_is_a_count() -> None:
@@ -370,9 +343,6 @@ def test_who_plays_decides_whether_there_is_a_count() -> None:
     assert env.reset(seed=0, options={"opponent": "alone"})[1]["opponent_illegal"] == 0
     for name in ("random", "first", "mcts:4", "open"):
         assert "opponent_illegal" not in env.reset(seed=0, options={"opponent": name})[1]
-
-
-# -- a game left without a move ----------------------------------------------------------------------------
 
 
 def test_a_view_never_shows_an_empty_list() -> None:

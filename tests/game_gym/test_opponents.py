@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import sys
+from collections import Counter
+from math import inf
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
+import game_gym
 import game_gym.opponents
-from game_gym.games import find_game
+from game_gym.games import DECLARED, find_game
+from game_gym.opponents import mcts_fast
+from game_gym.opponents.costs import FAST_SHARES, estimate_move
 from game_gym.opponents.mcts import read_budget
 from game_gym.opponents.mcts_python import UpstreamRollouts
 from game_gym.prompts import SeatView
 from game_gym.spec import Budget, GameSpec, Variant, load_variant
-from task_gym.errors import OpponentError, OptionError
+from game_gym.wrappers import MixedOpponents
+from task_gym import opponents
+from task_gym.errors import ArgumentError, OpponentError, OptionError
 from task_gym.opponents import Seating, make_opponent
+from task_gym.samplers import Failures, Stages
 from task_gym.seeding import Stream
-from tests.game_gym.play import episode, make
+from task_gym.wrappers import Curriculum, FailureReplay
+from tests.game_gym.play import episode, finish, load, make, reach, see
 
-TIC_TAC_TOE = load_variant(find_game("tic_tac_toe"), {})
+TIC_TAC_TOE = load("tic_tac_toe")
 
 
-def view(actions: list[int], seat: int) -> SeatView:
-    shown = SeatView(TIC_TAC_TOE, seat, rules=False)
-    shown.state = TIC_TAC_TOE.game.new_initial_state()
-    for action in actions:
-        shown.state.apply_action(action)
-    return shown
+def view(actions: list[int]) -> SeatView:
+    return see(TIC_TAC_TOE, reach(TIC_TAC_TOE, actions))
 
 
 def build(name: str, seat: int = 0, spec: GameSpec = TIC_TAC_TOE.spec, game: Any = TIC_TAC_TOE.game) -> Any:
@@ -41,13 +48,13 @@ def test_random_is_upstreams_stream() -> None:
         bot.restart(seed)
         legal = [0, 1, 2, 3, 5, 6, 7, 8]
         expected = np.random.RandomState(seed + 2)
-        assert [bot.act(view([4], 1)) for _ in range(30)] == [expected.choice(legal) for _ in range(30)]
+        assert [bot.act(view([4])) for _ in range(30)] == [expected.choice(legal) for _ in range(30)]
 
 
 def test_first_plays_the_lowest_id() -> None:
     bot = build("first")
     bot.restart(3)
-    assert bot.act(view([0, 1], 0)) == 2
+    assert bot.act(view([0, 1])) == 2
 
 
 @pytest.mark.parametrize("name", ["mcts", "mcts:300", "mcts:50x4", "mcts-python:60x3"])
@@ -55,11 +62,11 @@ def test_search_takes_a_win_and_stops_one(name: str) -> None:
     bot = build(name)
     bot.restart(1)
     # x at 0 and 1, o at 3 and 6: 2 completes the row at once.
-    assert bot.act(view([0, 3, 1, 6], 0)) == 2
+    assert bot.act(view([0, 3, 1, 6])) == 2
     other = build(name, seat=1)
     other.restart(1)
     # x threatens 0-1-2, and o has no win of its own.
-    assert other.act(view([0, 4, 1], 1)) == 2
+    assert other.act(view([0, 4, 1])) == 2
 
 
 @pytest.mark.parametrize(
@@ -70,12 +77,6 @@ def test_budgets(argument: str, budget: Budget) -> None:
     spec = find_game("leduc_poker")
     game = load_variant(spec, {"players": 2}).game
     assert read_budget(Seating(game, spec, 0, argument), "mcts") == budget
-
-
-@pytest.mark.parametrize("argument", ["1", "1x5", "5x0", "100x", "many"])
-def test_bad_budgets_are_named(argument: str) -> None:
-    with pytest.raises(OpponentError, match=f"'{argument}'.*mcts:SIMSxROLLOUTS"):
-        build(f"mcts:{argument}")
 
 
 def bare(name: str) -> Variant:
@@ -140,17 +141,29 @@ def test_a_budget_that_cannot_be_read_is_refused_where_random_would_play(search:
 @pytest.mark.parametrize(
     ("game", "opponent", "message"),
     [
+        *[
+            ("tic_tac_toe", f"mcts:{argument}", f"'{argument}'.*mcts:SIMSxROLLOUTS")
+            for argument in ("1", "1x5", "5x0", "100x", "many")
+        ],
+        # Rules that are not compiled.
         ("hex", "mcts-fast", "'hex'.*'mcts'"),
         ("clobber", "mcts-fast:5", "'clobber'.*'mcts'"),
         ("goofspiel", "mcts-fast", "'goofspiel'.*simultaneous"),
         ("othello", "mcts-fats", "'mcts-fast"),
+        # The honest search.
+        ("chess", "ismcts", "'chess'.*nothing is hidden.*'mcts'"),
+        ("liars_dice", "ismcts:5", "'liars_dice'.*does not draw.*'mcts' .*'hearts'"),
+        ("euchre", "ismcts:5", "'euchre'.*does not draw"),
+        ("phantom_go", "ismcts", "'phantom_go'.*does not draw"),
+        ("leduc_poker", "ismcts:1", "ismcts:SIMSxROLLOUTS"),
+        ("universal_poker", "ismcts", "budget.*'ismcts:SIMS'"),
+        ("cribbage", "ismcts:5", "move by move"),
     ],
 )
-def test_compiled_searches_are_refused_where_rules_are_not_compiled(
-    game: str, opponent: str, message: str
-) -> None:
-    with pytest.raises((OpponentError, ValueError), match=message):
+def test_refusals(game: str, opponent: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(OpponentError, match=message):
         make(game=game, opponent=opponent)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_compiled_searches_need_numba(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,10 +176,8 @@ def test_compiled_searches_need_numba(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rollouts_average_returns() -> None:
-    state = TIC_TAC_TOE.game.new_initial_state()
     # x x o / o o x / . . x with o to move: 6 wins for o; 7 leaves x the last cell and a draw.
-    for action in (0, 3, 1, 4, 8, 2, 5):
-        state.apply_action(action)
+    state = reach(TIC_TAC_TOE, (0, 3, 1, 4, 8, 2, 5))
     # One draw of two a rollout (the last cell is no choice), so o wins as often as a 0 is drawn.
     won = 64 - int(np.random.RandomState(1).randint(0, 2, size=64).sum())
     rollouts = UpstreamRollouts(64, Stream(1))
@@ -195,9 +206,8 @@ def test_mcts_python_is_upstreams_search_built_plainly() -> None:
         def prior(self, state: Any) -> Any:
             return [(action, 1 / len(state.legal_actions())) for action in state.legal_actions()]
 
-    variant = load_variant(find_game("leduc_poker"), {"players": 2})
+    variant = load("leduc_poker", players=2)
     ours = make_opponent("mcts-python:25x3", variant.game, variant.spec, 0)
-    shown = SeatView(variant, 0, rules=False)
     seen = set()
     for root in range(40):
         # Upstream's seeds: rollouts root + 3, search root + 4. Two moves, so that the streams run on.
@@ -205,11 +215,9 @@ def test_mcts_python_is_upstreams_search_built_plainly() -> None:
         theirs = mcts.MCTSBot(variant.game, 1.414, 25, evaluator, random_state=search)
         ours.restart(root)
         for actions in ((0, 3), (0, 3, 1, 2)):
-            shown.state = variant.game.new_initial_state()
-            for action in actions:
-                shown.state.apply_action(action)
-            move = ours.act(shown)
-            assert move == theirs.step(shown.state)
+            state = reach(variant, actions)
+            move = ours.act(see(variant, state))
+            assert move == theirs.step(state)
             seen.add((actions, move))
     assert len(seen) > 2  # the seed decides
 
@@ -225,14 +233,151 @@ def test_the_greatest_seed_is_played(opponent: str, seeding: str) -> None:
 
 def test_mcts_reads_the_true_state() -> None:
     # Searching from the deal is what the docstring warns of: it folds or not by the card it may not see.
-    variant = load_variant(find_game("kuhn_poker"), {"players": 2})
+    variant = load("kuhn_poker", players=2)
     bot = make_opponent("mcts:200x5", variant.game, variant.spec, 1)
     answers = []
     for deal in ((0, 1), (2, 1)):  # seat 1 holds the queen; seat 0 the jack or the king, and bets
-        shown = SeatView(variant, 1, rules=False)
-        shown.state = variant.game.new_initial_state()
-        for action in (*deal, 1):
-            shown.state.apply_action(action)
         bot.restart(0)
-        answers.append(bot.act(shown))
+        answers.append(bot.act(see(variant, reach(variant, (*deal, 1)))))
     assert answers == [1, 0]
+
+
+# -- what a search's move is estimated to cost, from names and budgets alone ---------------------------------
+
+
+@pytest.mark.parametrize(
+    ("game", "params", "opponent", "seconds"),
+    [
+        ("othello", {}, "mcts", 3.8),
+        ("othello", {}, "mcts:100x10", 0.19),  # 1,000 of 20,000 rollouts
+        ("othello", {}, "mcts:9000x90", 3.8),  # no more than was measured
+        ("othello", {}, "mcts-python:100x10", 0.19),
+        ("othello", {}, "mcts-fast:100x10", 0.19 * 0.024),
+        ("clobber", {}, "mcts-fast", 0.293),  # its rules are not compiled, which is no error here
+        ("othello", {}, "random", 0.0),
+        ("hex", {"board_size": 7}, "mcts", 0.464),
+        ("hex", {"board_size": 8}, "mcts", 0.464),  # that of the next smaller board
+        ("hex", {"board_size": 4}, "mcts", 0.0),  # smaller than all that were measured
+        ("liars_dice", {"numdice": 2}, "mcts", 0.0019),
+        ("goofspiel", {}, "mcts", 0.0),  # all move at once, and "random" plays
+        ("solitaire", {}, "mcts", 0.0),  # nobody else plays
+        ("breakthrough", {}, "mcts:100x10", 0.001),  # undeclared: 1,000 rollouts of a microsecond
+    ],
+)
+def test_estimates(game: str, params: dict[str, Any], opponent: str, seconds: float) -> None:
+    assert estimate_move(opponent, load(game, **params)) == pytest.approx(seconds)
+
+
+def test_every_declared_search_was_measured() -> None:
+    for name, spec in DECLARED.items():
+        variant = load_variant(spec, spec.params(0))
+        assert (spec.budget is None) == (estimate_move("mcts", variant) == 0.0), name
+
+
+def test_shares_are_of_the_games_whose_rules_are_compiled() -> None:
+    assert set(FAST_SHARES) == set(mcts_fast.GAMES)
+    assert all(0 < share < 1 for share in FAST_SHARES.values())
+
+
+def test_a_search_of_a_user_is_taken_to_be_dear(registry: None) -> None:
+    opponents.register_opponent("deep", opponents.find_opponent("first").factory, searches=True)
+    assert make(game="chess", opponent="deep").search_seconds == inf
+
+
+def test_a_mean_over_games_and_opponents() -> None:
+    """Task ids 4 and 12 times 10^8 are othello and chess, 3.8 s and 5 s; a quarter is searched."""
+    env = make(task_ids=[400000000, 1200000000])
+    assert env.unwrapped.search_seconds == 0.0
+    MixedOpponents(env, {"random": 3, "mcts": 1})
+    assert env.unwrapped.search_seconds == pytest.approx((3.8 + 5.0) / 2 / 4)
+
+
+# -- several opponents with weights: the seed decides who plays ----------------------------------------------
+
+
+WEIGHTS = {"random": 0.5, "first": 0.3}
+
+
+def mix(weights: Any = WEIGHTS, **arguments: Any) -> MixedOpponents:
+    return MixedOpponents(gym.make("GameSpiel-v0", **({"game": "kuhn_poker"} | arguments)), weights)
+
+
+def test_shares_are_the_weights() -> None:
+    """0.5 and 0.3 are five eighths and three eighths: of 4,000 seeds 2,500 within four deviations."""
+    env, seeds = mix(), range(4000)
+    played = Counter(env.reset(seed=seed)[1]["opponent"] for seed in seeds)
+    assert set(played) == set(WEIGHTS)
+    assert abs(played["random"] - 2500) < 4 * math.sqrt(4000 * 5 / 8 * 3 / 8)
+
+
+def test_a_seed_is_one_opponent_and_the_same_game_as_without() -> None:
+    one, other = mix(), mix()
+    other.reset(seed=99)
+    for seed in range(20):
+        text, info = one.reset(seed=seed)
+        assert other.reset(seed=seed)[1]["opponent"] == info["opponent"]
+        alone = gym.make("GameSpiel-v0", game="kuhn_poker", opponent=info["opponent"])
+        assert alone.reset(seed=seed)[0] == text
+
+
+def test_without_a_seed_the_last_one_decides() -> None:
+    records = []
+    for _ in range(2):
+        env = mix()
+        env.reset(seed=3)
+        records.append([(info["seed"], info["opponent"]) for _, info in (env.reset() for _ in range(20))])
+    assert records[0] == records[1] and {opponent for _, opponent in records[0]} == set(WEIGHTS)
+
+
+def test_a_caller_may_name_the_opponent() -> None:
+    env = mix()
+    assert {env.reset(seed=s, options={"opponent": "first"})[1]["opponent"] for s in range(9)} == {"first"}
+
+
+def test_it_waits_if_one_of_them_does(registry: None) -> None:
+    """Whoever comes first: else the episodes of a slow opponent would be played one after the other."""
+    first = opponents.find_opponent("first").factory
+    opponents.register_opponent("slow", lambda seating: first(seating), waits=True)
+    assert mix({"random": 1, "slow": 1}).unwrapped.waits
+    assert not mix().unwrapped.waits
+
+
+class Copies(gym.Wrapper[Any, Any, Any, Any]):
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        return self.env.reset(seed=seed, options=dict(options or {}))
+
+
+def test_samplers_outside_hear_of_every_episode() -> None:
+    """Also if a wrapper in between copies the options, which the curriculum has chosen."""
+    game, weights = gym.make("GameSpiel-v0", game="kuhn_poker"), {"random": 1, "first": 1}
+    stages, failures = Stages([{"name": "only"}]), Failures(failure_replay_prob=0.5)
+    env = Curriculum(Copies(FailureReplay(MixedOpponents(game, weights), failures)), stages)
+    infos = [finish(env, env.reset()[1]["legal_actions"])[-1][-1] for _ in range(60)]
+    assert {info["opponent"] for info in infos} == set(weights)
+    replays = sum(info["replay"]["replayed"] for info in infos)
+    assert failures.stats()["episodes"] == 60 and failures.stats()["replays"] == replays > 5
+    assert stages.stats()["episodes"] == 60 - replays
+
+
+@pytest.mark.parametrize("inner", [Curriculum, FailureReplay])
+def test_samplers_inside_are_refused(inner: Any) -> None:
+    """They would take the mixture's choice for the caller's, and count nothing."""
+    sampler = Stages([{"name": "only"}]) if inner is Curriculum else Failures()
+    with pytest.raises(ArgumentError, match=f"MixedOpponents: {inner.__name__} was given inside; allowed"):
+        MixedOpponents(inner(gym.make("GameSpiel-v0", game="kuhn_poker"), sampler), WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        (None, ArgumentError, r"opponents: None was given, allowed: a mapping of names to weights"),
+        ({}, ArgumentError, r"opponents: \{\} was given, allowed: a mapping of names to weights"),
+        ({"random": 0}, ArgumentError, r"opponents: 'random': 0 was given, allowed: numbers above 0"),
+        ({"random": math.nan}, ArgumentError, r"'random': nan was given"),
+        ({"randm": 1}, OpponentError, r"'randm' was given, .*did you mean 'random'"),
+        ({"random": 1, "mcts:0": 1}, OpponentError, r"'0' was given"),
+    ],
+)
+def test_what_is_no_mixture(weights: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        mix(weights)

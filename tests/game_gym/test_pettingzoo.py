@@ -16,12 +16,7 @@ from task_gym.errors import ArgumentError, EpisodeError, OpponentError, OptionEr
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 
-from pettingzoo.test import (
-    api_test,
-    parallel_api_test,
-    parallel_seed_test,
-    seed_test,
-)
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 
 from game_gym import pettingzoo as games
 

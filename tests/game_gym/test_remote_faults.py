@@ -18,7 +18,7 @@ from game_gym.backends import AffinetesBackend
 from task_gym.errors import ArgumentError, BackendError, OpponentError
 from task_gym.remote import Failure, Reply
 from tests.game_gym.play import LEDUC, make
-from tests.game_gym.test_upstream import SESSION
+from tests.game_gym.test_golden import SESSION
 from tests.task_gym.remote.stub import (
     QUESTION,
     WON,

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
-import game_gym  # noqa: F401  (registers the environments)
 from game_gym.wrappers import (
+    EvaluateConversation,
     HideLegalActions,
     MixedOpponents,
     RawReturns,
@@ -23,6 +23,7 @@ from game_gym.wrappers import (
     TensorObservation,
     UpstreamLayout,
 )
+from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures, Stage, Stages
 from task_gym.wrappers import (
     ChatObservation,
@@ -33,6 +34,7 @@ from task_gym.wrappers import (
     ZeroCentredReward,
 )
 from tests.game_gym.play import pick
+from tests.task_gym.scripts import Script, turn
 
 Wrap = Callable[[Any], Any]
 
@@ -209,3 +211,46 @@ def test_a_vector_of_them_plays_the_same_games(wrap: Wrap) -> None:
 def check_batch(vector: Any, batch: Any, observations: list[Any]) -> None:
     rows = gym.vector.utils.iterate(vector.observation_space, batch)
     assert data_equivalence(list(rows), observations, exact=True)
+
+
+OTHER_PROTOCOL = "seeding='openenv' was given, allowed: seeding=\"evaluate\""
+CARTPOLE = {"id": "CartPole-v1"}
+KUHN = {"id": "GameSpiel-v0", "game": "kuhn_poker"}
+
+
+@pytest.mark.parametrize(
+    ("wrap", "arguments", "message"),
+    [
+        (HideLegalActions, CARTPOLE, r"HideLegalActions: .*Box.*, allowed: text observations"),
+        (
+            lambda _: HideLegalActions(Script(turn("a"))),
+            KUHN,
+            r"HideLegalActions: .*Script.* allowed: GameSpiel-v0",
+        ),
+        (
+            UpstreamLayout,
+            {**KUHN, "rules": False},
+            r"UpstreamLayout: .*rules=False was given, allowed: rules=True",
+        ),
+        (
+            lambda env: UpstreamLayout(tokens(env)),
+            KUHN,
+            r"UpstreamLayout: .* was given, allowed: text observations",
+        ),
+        (ShuffledActions, {**KUHN, "id": "GameSpielText-v0"}, r"UnicodeText.*Discrete"),
+        (lambda env: ShuffledActions(tokens(env)), KUHN, r"ShuffledActions.*text"),
+        (TensorObservation, CARTPOLE, r"TensorObservation: .*Box.*, allowed: text observations"),
+        (
+            lambda env: TensorObservation(DictObservation(env)),
+            KUHN,
+            r"TensorObservation: .*Dict.*, allowed: text observations",
+        ),
+        (RawReturns, CARTPOLE, r"RawReturns: .*CartPole.* was given, allowed: GameSpiel-v0 and"),
+        (EvaluateConversation, {**KUHN, "seeding": "openenv"}, OTHER_PROTOCOL),
+        (EvaluateConversation, {**KUHN, "seeding": "openenv", "rules": False}, OTHER_PROTOCOL),
+    ],
+)
+def test_what_cannot_be_wrapped_is_refused(wrap: Wrap, arguments: dict[str, Any], message: str) -> None:
+    env = gym.make(**arguments)
+    with pytest.raises(ArgumentError, match=message):
+        wrap(env)

@@ -36,3 +36,10 @@ def no_decoration() -> Iterator[None]:
         patch.setattr(training, "learning_curve", lambda metrics_path, png_path: png_path)
         patch.setattr(PeftModel, "create_or_update_model_card", lambda model, folder: None)
         yield
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test's own folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

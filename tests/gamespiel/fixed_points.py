@@ -32,12 +32,7 @@ COMMON = {
     "run.device": "cpu",
     "run.num_threads": "1",
 }
-SMALL = {
-    "ppo.batch_size": "24",
-    "ppo.mini_batch_size": "40",
-    "ppo.ppo_epochs": "2",
-    "env.task_id": "null",
-}
+SMALL = {"ppo.batch_size": "24", "ppo.mini_batch_size": "40", "ppo.ppo_epochs": "2", "env.task_id": "null"}
 LEDUC = SMALL | {"env.task_ids": "[[200000000, 200000000]]"}
 """Given as a set, which is not solved: exact values take longer than the two steps."""
 GAME = SMALL | {"ppo.batch_size": "3"}

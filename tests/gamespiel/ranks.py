@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -58,7 +57,7 @@ PLAIN: dict[str, tuple[str, dict[str, str]]] = {
     "text": ("tiny", {"env.decode": "text", "ppo.max_new_tokens": "4"}),
     # Each rank has two workers, which play its episodes against a search.
     "workers": ("tiny", {"run.env_workers": "2", "env.opponent": "mcts:5"}),
-    "bfloat16": ("tiny", {"model.dtype": "bfloat16"}),
+    "evaluated": ("tiny", {"run.eval_games": "2", "run.eval_steps": "1", "run.eval_episodes": "2"}),
 }  # fmt: skip
 """Runs by name: the preset, and what is changed in it."""
 
@@ -71,7 +70,7 @@ def config_of(name: str, folder: Path, **more: str) -> Config:
     return resolve(preset, overrides=overrides.items())
 
 
-def stairs(ranks: Ranks, **model: Any) -> LLMPPO:
+def stairs(ranks: Ranks) -> LLMPPO:
     """Returns a learner on toy games, those of odd episodes faults: all of the second of two ranks."""
     seeds = {seed for step in range(2) for seed in noise.episode_seeds(0, step, EPISODES)[1::2]}
     own = EPISODES // ranks.size
@@ -79,7 +78,7 @@ def stairs(ranks: Ranks, **model: Any) -> LLMPPO:
     return LLMPPO(
         env=env, ranks=ranks, seed=0, device="cpu", total_steps=2, batch_size=EPISODES, mini_batch_size=4,
         gradient_accumulation_steps=1, num_train_steps=2, learning_rate=1e-3,
-        policy_kwargs={"lora": {"r": 4}, "model": model},
+        policy_kwargs={"lora": {"r": 4}},
     )  # fmt: skip
 
 
@@ -141,9 +140,9 @@ def train_on_server(folder: Path, url: str) -> Any:
     return sorted(path.name for path in (folder / "adapters").iterdir())
 
 
-def interrupt_one(folder: Path, url: str, **more: str) -> Any:
+def interrupt_one(folder: Path, url: str) -> Any:
     """Ctrl-C at the second rank, when the third step is played: it is dropped, and played when resumed."""
-    config = config_of("kuhn", folder / "stopped", run__checkpoint_every="100", **more)
+    config = config_of("kuhn", folder / "stopped", run__checkpoint_every="100")
     on_step = callbacks.BetweenSteps._on_step
 
     def interrupting(self: callbacks.BetweenSteps) -> bool:
@@ -184,7 +183,7 @@ def fail_to_decide(folder: Path, url: str) -> Any:
     return failing(LLMPolicy, "decide", refusing, config_of("kuhn", folder / "broken"))
 
 
-def meet_infinity(folder: Path, url: str, **more: str) -> Any:
+def meet_infinity(folder: Path, url: str) -> Any:
     """The second rank meets logits that are not finite, once: both go back, with half the learning rate."""
     decide, met = LLMPolicy.decide, []
 
@@ -194,7 +193,7 @@ def meet_infinity(folder: Path, url: str, **more: str) -> Any:
             raise FloatingPointError("logits are not finite")
         return decide(self, *given, **more)
 
-    return failing(LLMPolicy, "decide", meeting, config_of("kuhn", folder / "diverged", **more))
+    return failing(LLMPolicy, "decide", meeting, config_of("kuhn", folder / "diverged"))
 
 
 def run_out_of_memory(folder: Path, url: str) -> Any:
@@ -232,7 +231,6 @@ SCENARIOS: dict[str, Callable[[Path, str], Any]] = {
     **{
         name: lambda folder, url, name=name: train_quietly(config_of(name, folder / name)) and None
         for name in PLAIN
-        if name != "bfloat16"  # whose numbers are other roundings: it is played sharded, and not
     },
     "served": train_on_server,
     "stopped": interrupt_one,
@@ -243,17 +241,13 @@ SCENARIOS: dict[str, Callable[[Path, str], Any]] = {
 }
 
 
-def play_all(scenarios: Mapping[str, Callable[[], Any]], folder: Path, names: Sequence[str]) -> None:
-    """Plays the named scenarios, or all of them, and writes what they found."""
-    training.learning_curve = lambda metrics_path, png_path: png_path  # type: ignore[assignment]
-    for name in names or scenarios:
-        found = scenarios[name]()
-        (folder / f"{name}.{LAUNCH.rank}.json").write_text(json.dumps(found))
-
-
 def main() -> None:
+    """Plays the named scenarios, or all of them, and writes what they found."""
     folder, url = Path(sys.argv[1]), sys.argv[2]
-    play_all({name: partial(own, folder, url) for name, own in SCENARIOS.items()}, folder, sys.argv[3:])
+    training.learning_curve = lambda metrics_path, png_path: png_path  # type: ignore[assignment]
+    for name in sys.argv[3:] or SCENARIOS:
+        found = SCENARIOS[name](folder, url)
+        (folder / f"{name}.{LAUNCH.rank}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

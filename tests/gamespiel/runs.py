@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from rich.console import Console
 from safetensors.torch import load_file
@@ -15,7 +18,9 @@ from safetensors.torch import load_file
 from gamespiel.agents.models.optimizer import read_moments
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.loggers import read_rows
-from gamespiel.config import Config, resolve
+from gamespiel.config import Config, resolve, saved_config
+from gamespiel.evaluation import evaluate
+from gamespiel.options import EvalOptions
 from gamespiel.training import train
 from tests.metrics import timeless
 
@@ -75,24 +80,61 @@ def staged(folder: Path, **more: str) -> Config:
     return small(folder, **{name.replace(".", "__"): value for name, value in STAGED.items()} | more)
 
 
-def command(script: str, *arguments: str) -> list[str]:
-    """Returns the command that runs a script at the repository's root."""
-    return [sys.executable, str(ROOT / script), *arguments]
+def marked(names: Iterable[str], samples: Container[str]) -> list[Any]:
+    """Returns names as parameters of which ``make test`` takes the samples alone."""
+    return [pytest.param(name, marks=[pytest.mark.families] * (name not in samples)) for name in names]
 
 
 def train_command(folder: Path, **more: str) -> list[str]:
     """Returns ``python train.py`` with the small configuration."""
     overrides = SMALL | {"run.output_dir": str(folder)}
     overrides |= {name.replace("__", "."): value for name, value in more.items()}
-    return command("train.py", *(part for key, value in overrides.items() for part in (f"--{key}", value)))
+    options = [part for key, value in overrides.items() for part in (f"--{key}", value)]
+    return [sys.executable, str(ROOT / "train.py"), *options]
 
 
-def quiet() -> Console:
-    return Console(file=io.StringIO(), width=120)
+def quiet(width: int = 120) -> Console:
+    return Console(file=io.StringIO(), width=width)
 
 
-def train_quietly(config: Config, resume: Path | None = None) -> Path:
+def shown(console: Console) -> str:
+    """Returns what a quiet console was given."""
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def train_quietly(config: Config, resume: Path | str | None = None) -> Path:
     return train(config, resume, quiet())
+
+
+def train_aloud(config: Config, resume: Path | str | None = None) -> tuple[Path, str]:
+    """Returns the run, and what was shown in a terminal so wide that no line is broken."""
+    console = quiet(width=1000)
+    return train(config, resume, console), shown(console)
+
+
+def evaluate_aloud(options: EvalOptions, width: int = 1000) -> tuple[dict[str, Any], str]:
+    """Returns the results, and what was shown."""
+    console = quiet(width)
+    return evaluate(options, console), shown(console)
+
+
+def resume(run: Path) -> Path:
+    return train_quietly(saved_config(run), resume=run)
+
+
+def go_back(run: Path, copy: Path, step: int) -> Path:
+    """Returns a copy of a run that was killed after a step: it has later metrics, and no later checkpoint."""
+    shutil.copytree(run, copy)
+    for later in checkpoint.checkpoints(copy):
+        if checkpoint.step_of(later) > step:
+            shutil.rmtree(later)
+    return copy
+
+
+def assert_repeated(run: Path, copy: Path, step: int) -> None:
+    """Checks that a run goes on from a step to the same end."""
+    assert_same_run(resume(go_back(run, copy, step)), run)
 
 
 def steps_of(run: Path) -> list[int]:
@@ -128,3 +170,36 @@ def assert_same_run(run: Path, other: Path) -> None:
         assert samplers[0].read_text() == samplers[1].read_text()
     assert rows_of(run) == rows_of(other)
     assert (run / "summary.json").read_text() == (other / "summary.json").read_text()
+
+
+# -- weights -------------------------------------------------------------------------------------------------
+
+ROUNDED = 0.002
+"""The largest ``distance`` of weights that were learned from float sums in different orders.
+
+It was at most 0.0003 where it was measured, and single weights differ several times as much on another
+processor. Runs that learn from other episodes are more than 1 apart.
+"""
+
+
+def adapters_of(run: Path) -> dict[str, torch.Tensor]:
+    return load_file(checkpoint.find(run) / "adapter" / "adapter_model.safetensors")
+
+
+def adapter_distance(run: Path, other: Path) -> float:
+    """Returns the ``distance`` of two runs' adapters."""
+    return distance(adapters_of(run), adapters_of(other))
+
+
+def distance(weights: Mapping[str, Any], others: Mapping[str, Any]) -> float:
+    """Returns how far weights are apart, as a share of how far the other ones have moved.
+
+    The matrices lora_B begin at zero, so their norm is what was learned. Single weights do not compare: Adam
+    turns the rounding of a gradient near zero into a part of the rate, and processors round differently.
+    """
+    assert weights.keys() == others.keys()
+    names = [name for name in others if "lora_B" in name]
+    ours, theirs = (
+        torch.cat([torch.as_tensor(given[name]).flatten() for name in names]) for given in (weights, others)
+    )
+    return float((ours - theirs).norm() / theirs.norm())

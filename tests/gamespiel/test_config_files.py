@@ -1,14 +1,15 @@
-"""Existing configuration files load unchanged; presets, layers, saved files and their errors."""
+"""Existing configuration files load unchanged; presets, layers, saved files and their errors; round trips."""
 
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gamespiel.config import (
-    SAVED_NAME,
     Config,
     ConfigError,
     CurriculumConfig,
@@ -18,10 +19,8 @@ from gamespiel.config import (
     LoraConfig,
     ModelConfig,
     Stage,
-    evaluation_notices,
     from_dict,
     load,
-    notices,
     preset_files,
     presets,
     resolve,
@@ -30,6 +29,8 @@ from gamespiel.config import (
     saved_config,
     to_dict,
 )
+from gamespiel.config.layers import layer_from_overrides
+from gamespiel.config.yaml_text import read_yaml, write_yaml
 from gamespiel.environments import make_envs
 from gamespiel.kinds.traces.declaration import DECLARATION
 from gamespiel.kinds.traces.keys import trace_arguments
@@ -84,28 +85,6 @@ def test_curriculum_file() -> None:
     )
 
 
-def test_keys_without_effect_are_noticed() -> None:
-    (notice,) = notices(load(FILES / "model.json"))
-    assert notice.startswith("lora.lora_dropout = 0.05 is applied nowhere")
-    assert notices(Config()) == []
-    config = from_dict(
-        {"use_nested_quant": True, "vllm_base_url": "http://h/v1", "early_stopping_patience": 2}
-    )
-    assert sorted(notice.split(" = ")[0] for notice in notices(config)) == [
-        "model.use_nested_quant", "run.early_stopping_patience", "run.vllm_base_url",
-    ]  # fmt: skip
-
-
-def test_resolution_order(tmp_path: Path) -> None:
-    """defaults < preset < files, later ones winning < overrides: four values, each from its own layer."""
-    first, second = tmp_path / "a.json", tmp_path / "b.yaml"
-    first.write_text(json.dumps({"ppo": {"gamma": 0.5, "lam": 0.5, "cliprange": 0.5}}))
-    second.write_text("lam: 0.6\ncliprange: 0.6\n")
-    config = resolve("qwen3-4b", [first, second], [("ppo.cliprange", "0.7")])
-    assert (config.ppo.gamma, config.ppo.lam, config.ppo.cliprange) == (0.5, 0.6, 0.7)
-    assert (config.ppo.learning_rate, config.ppo.vf_coef) == (2e-5, 0.1)
-
-
 def test_a_later_choice_of_game_replaces_the_earlier_one() -> None:
     """``tiny`` names a game; a later task id, or indices, must replace it."""
     config = resolve("tiny", overrides=[("env.task_id", "5")])
@@ -122,8 +101,8 @@ def test_presets_load_and_survive_saving(tmp_path: Path) -> None:
     assert list(presets()) == sorted(presets())
     for name in presets():
         config = resolve(name)
-        assert load(save(config, tmp_path / "config.yaml")) == config, name
-        assert load(save(config, tmp_path / "config.json")) == config, name
+        for saved in ("config.yaml", "config.json"):
+            assert load(save(config, tmp_path / saved)) == config, name
 
 
 def test_a_file_names_the_preset_from_which_it_starts(tmp_path: Path) -> None:
@@ -146,24 +125,6 @@ def test_the_preset_of_a_file_is_below_all_files(tmp_path: Path) -> None:
     assert (config.ppo.gamma, config.ppo.lam, config.ppo.learning_rate) == (0.5, 0.6, 4e-3)
     assert (config.env.game, config.env.task_id) == ("kuhn_poker", None)
     assert layers == f"preset tiny, {first}, {second}"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("preset: tinny", r"mine.yaml: unknown preset 'tinny'; did you mean 'tiny'\? allowed: "),
-        ("preset: 3", r"mine.yaml: preset must be the name of a preset, not 3$"),
-        ("preset: other.yaml", r"'other.yaml'; .*--config other.yaml .*mine.yaml$"),
-        ("preset: configs/tiny", r"not the file 'configs/tiny'"),
-        ("run: {preset: tiny}", r"unknown key in .*mine.yaml: 'run.preset'"),
-        ("prest: tiny", r"'prest'; did you mean 'preset'\?"),
-    ],
-)
-def test_presets_that_a_file_cannot_name(text: str, message: str, tmp_path: Path) -> None:
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(text)
-    with pytest.raises(ConfigError, match=message):
-        load(mine)
 
 
 def test_two_presets_contradict_each_other(tmp_path: Path) -> None:
@@ -212,6 +173,12 @@ def test_saved_config_is_found_from_a_checkpoint(tmp_path: Path) -> None:
         ("a.json", "[" * 100_000, r"a\.json: .* nested too deeply"),
         ("a.yaml", "a: " + "[" * 1_000, r"a\.yaml: .* nested too deeply"),
         ("a.json", f'{{"seed": "{"x" * 10_000}"}}', r"run\.seed must be .*'x+… \(10,002 characters\)$"),
+        ("a.yaml", "preset: tinny", r"a.yaml: unknown preset 'tinny'; did you mean 'tiny'\? allowed: "),
+        ("a.yaml", "preset: 3", r"a.yaml: preset must be the name of a preset, not 3$"),
+        ("a.yaml", "preset: other.yaml", r"'other.yaml'; .*--config other.yaml .*a.yaml$"),
+        ("a.yaml", "preset: configs/tiny", r"not the file 'configs/tiny'"),
+        ("a.yaml", "run: {preset: tiny}", r"unknown key in .*a.yaml: 'run.preset'"),
+        ("a.yaml", "prest: tiny", r"'prest'; did you mean 'preset'\?"),
     ],
 )
 def test_bad_files(name: str, text: str, message: str, tmp_path: Path) -> None:
@@ -229,92 +196,6 @@ def test_missing_and_empty_files_and_a_byte_order_mark(tmp_path: Path) -> None:
     assert load(tmp_path / "a.yaml") == Config()
     (tmp_path / "a.json").write_text('{"seed": 3}', encoding="utf-8-sig")
     assert load(tmp_path / "a.json").run.seed == 3
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"mini_batch_size": 0}, "ppo.mini_batch_size must be at least 1, not 0"),
-        ({"gamma": 1.01}, "ppo.gamma must be above 0 and at most 1, not 1.01"),
-        ({"task_ids": [[5, 4]]}, r"env.task_ids\[0\] must be .* first <= last, not \[5, 4\]"),
-        ({"params": {"players": 3}}, "env.params needs env.game"),
-        ({"use_vllm": True}, "run.use_vllm needs run.vllm_base_url"),
-        (
-            {"stages": [{"name": "a", "task_id_range": [0, 1], "task_ids": [5]}]},
-            r"curriculum.stages\[0\] must have task_id_range or task_ids",
-        ),
-        ({"stages": [{"name": "a"}, {"name": "a"}]}, r"curriculum.stages\[1\].name must differ .* 'a'"),
-        ({"opponent": {}}, r"env.opponent must be text or a mapping of names to a number"),
-        ({"success_scores": {"2048": 1}}, r"curriculum.success_scores.2048 must be at least 0 and below 1"),
-        ({"num_train_steps": float("inf")}, "an integer, not inf"),
-        ({"metric_for_best_model": "reward"}, "run.metric_for_best_model"),
-        ({"use_4bit": True, "use_8bit": True}, r"model\.use_4bit and model\.use_8bit contradict each other"),
-        ({"task_id": 5, "game": "hex"}, "not env.task_id and env.game"),
-    ],
-)
-def test_bad_values(data: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        from_dict(data)
-
-
-def test_an_older_run_goes_on_as_it_began(tmp_path: Path) -> None:
-    """Runs that were saved before there was a loss of illegal answers were trained without it."""
-    saved = to_dict(Config())
-    assert saved["ppo"].pop("legal_coef") == 0.1
-    (tmp_path / SAVED_NAME).write_text(yaml.safe_dump(saved))
-    assert saved_config(tmp_path).ppo.legal_coef == 0.0
-    save(Config(), tmp_path / SAVED_NAME)
-    assert saved_config(tmp_path) == Config()
-
-
-@pytest.mark.parametrize(
-    ("key", "text", "message"),
-    [
-        ("ppo.batch_size", "9" * 5_000, r"must be an integer, not '9+… \(5,002 characters\)"),
-        ("ppo.max_step_kl", " ", r"must be a number or null, not ' '"),
-        ("run.seed", str(2**32), r"must be at least 0 and below 4294967296, not 4294967296"),
-        ("env.opponent", "{}", r"must be text or a mapping of names to a number, not \{\}"),
-    ],
-)
-def test_values_that_no_key_has(key: str, text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        resolve("tiny", overrides=[(key, text)])
-
-
-# -- games and traces --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"env_type": "trace", "game": "hex"}, "env.game = 'hex' chooses games, and env.env_type is 'trace'"),
-        (
-            {"env_type": "trace", "allowed_game_indices": [0]},
-            r"env.allowed_game_indices = \(0,\) chooses games",
-        ),
-        ({"level": 3}, "env.level = 3 chooses traces, and env.env_type is 'openspiel'"),
-        ({"source": "hub"}, "env.source = 'hub' chooses traces, .* or set env.env_type to 'trace'"),
-        ({"env_type": "trace", "level": 0}, "env.level must be at least 1 and at most 10, not 0"),
-        ({"env_type": "trace", "level": 11}, "env.level must be .* not 11"),
-        ({"env_type": "trace", "injector": "save"}, "did you mean 'safe'"),
-        ({"env_type": "trace", "task_id": 1, "task_ids": [2]}, "only one key may choose the traces"),
-    ],
-)
-def test_keys_of_another_kind_and_values_out_of_range(data: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        from_dict(data)
-
-
-def test_what_has_no_effect_is_said() -> None:
-    assert evaluation_notices(from_dict({"env_type": "trace"})) == []
-    traces = from_dict({"env_type": "trace", "opponent": "mcts", "rules": False, "illegal": "raise"})
-    assert evaluation_notices(traces) == notices(traces)
-    assert notices(traces) == [
-        "env.opponent = 'mcts' has no effect on traces.",
-        "env.rules = False has no effect on traces.",
-    ]
-    games = from_dict({"scoring": "lines", "opponent": "mcts"})
-    assert notices(games) == ["env.scoring = 'lines' has no effect on games."]
 
 
 def test_another_kind_of_task_replaces_the_choice_of_tasks(tmp_path: Path) -> None:
@@ -372,3 +253,101 @@ def test_general_defaults() -> None:
     assert (config.ppo.vf_coef, config.ppo.temperature, config.run.checkpoint_every) == (0.1, 0.7, 500)
     assert (config.curriculum.progression_window, config.curriculum.failure_buffer_size) == (100, 1000)
     assert config.lora.target_modules == ALL_LINEAR
+
+
+# -- round trips ---------------------------------------------------------------------------------------------
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(
+    ["null", "no", "1e5", "1:30", "010", "0x1", ".5", "1_0", "~", "", "true", "2024-01-01", "=", "<<", "- a"]
+)
+ids = st.integers(0, 3_000_000_000)
+pairs = st.tuples(ids, ids).map(lambda pair: tuple(sorted(pair)))
+stages = st.lists(
+    st.fixed_dictionaries(
+        {"task_id_range": pairs.map(list), "opponent": words, "threshold": st.floats(0, 1)}
+    ),
+    max_size=3,
+).map(lambda found: [{"name": f"stage {i}", **stage} for i, stage in enumerate(found)])
+games = st.one_of(
+    st.fixed_dictionaries({"task_id": ids}),
+    st.fixed_dictionaries({"task_ids": st.lists(ids | pairs.map(list), min_size=1, max_size=3)}),
+    st.fixed_dictionaries(
+        {"game": words, "params": st.dictionaries(words, st.integers() | st.booleans() | words)}
+    ),
+)
+data = st.fixed_dictionaries(
+    {
+        "env": games,
+        "ppo": st.fixed_dictionaries(
+            {
+                "learning_rate": st.floats(0, 1, exclude_min=True),
+                "gamma": st.floats(0, 1, exclude_min=True),
+                "adaptive_kl": st.booleans(),
+                "batch_size": st.integers(1, 10**6),
+            }
+        ),
+        "model": st.fixed_dictionaries({"model_name": words}),
+        "lora": st.fixed_dictionaries({"target_modules": st.lists(words, max_size=3)}),
+        "run": st.fixed_dictionaries({"output_dir": st.none() | words}),
+        "curriculum": st.fixed_dictionaries({"stages": stages}),
+    }
+)
+
+
+@given(data)
+@settings(max_examples=30, deadline=None)
+def test_files_round_trip(tmp_path_factory: pytest.TempPathFactory, plain: dict[str, Any]) -> None:
+    config = from_dict(plain)
+    folder = tmp_path_factory.mktemp("configs")
+    for name in ("a.yaml", "a.json"):
+        assert load(save(config, folder / name)) == config
+    assert from_dict(json.loads(json.dumps(to_dict(config)))) == config
+    assert resolve(base=config) == config
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | words,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    )
+)
+@settings(max_examples=100, deadline=None)
+def test_yaml_round_trip(plain: Any) -> None:
+    assert read_yaml(write_yaml(plain)) == plain
+
+
+@pytest.mark.parametrize(
+    ("dotted", "text", "value"),
+    [
+        ("ppo.learning_rate", "2e-5", 2e-5),
+        ("ppo.gamma", "1", 1.0),
+        ("ppo.num_train_steps", "1e4", 10_000),
+        ("ppo.adaptive_kl", "false", False),
+        ("ppo.lr_schedule", "cosine", "cosine"),
+        ("model.model_name", "123", "123"),
+        ("env.opponent", "null", "null"),
+        ("env.game", "null", None),
+        ("env.max_turns", "none", None),
+        ("env.max_turns", "7", 7),
+        ("env.task_ids", "1,[5,9],3", (1, (5, 9), 3)),
+        ("env.task_ids", "1", (1,)),
+        ("env.task_ids", "", ()),
+        ("lora.target_modules", "q_proj,v_proj", ("q_proj", "v_proj")),
+        (
+            "env.params",
+            "{board_size: 5, swap: true, kind: 'x', komi: 0.5}",
+            {"board_size": 5, "swap": True, "kind": "x", "komi": 0.5},
+        ),
+    ],
+)
+def test_text_values(dotted: str, text: str, value: object) -> None:
+    section, key = dotted.split(".")
+    parsed = layer_from_overrides([(dotted, text)]).values[section][key]
+    assert parsed == value and type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1e-5", 1e-5), ("1.", 1.0), ("010", 10), ("no", "no"), ("1:30", "1:30"), ("", None)]
+)
+def test_yaml_scalars_are_those_of_yaml_1_2(text: str, value: object) -> None:
+    assert read_yaml(text) == value

@@ -1,4 +1,4 @@
-"""The JSON schema: current, valid, and in agreement with the program."""
+"""What configurations may hold: schema and program agree, and all mistakes are in one message."""
 
 import dataclasses
 import json
@@ -17,18 +17,30 @@ from gamespiel.config import (
     ConfigError,
     EnvConfig,
     Hyperparameters,
+    InvalidValueError,
+    MistakesError,
+    NotBuiltError,
+    UnknownKeyError,
+    built,
+    evaluation_notices,
     from_dict,
     load,
+    notices,
     presets,
+    require_built,
+    resolve,
     to_dict,
 )
+from gamespiel.config.built import Missing, describe_missing
 from gamespiel.config.preset_files import preset_path
 from gamespiel.config.schema import DOTTED, KEYS, PRESET, SECTION_OF, file_schema, node_of
 from gamespiel.config.yaml_text import read_yaml
+from gamespiel.errors import MOST_SHOWN
 
 ROOT = Path(__file__).parents[2]
 PACKAGED = ROOT / "configs" / "schema.json"
-FILES = [*map(preset_path, presets()), *sorted((ROOT / "tests" / "data" / "configs").iterdir())]
+DATA = ROOT / "tests" / "data" / "configs"
+FILES = [*map(preset_path, presets()), *sorted(DATA.iterdir())]
 VALIDATOR = Draft202012Validator(file_schema())
 
 
@@ -93,6 +105,7 @@ def test_what_the_program_refuses_the_schema_refuses(data: Any, message: str) ->
         ({"task_ids": [1e9, [0, 1e9]]}, "env.task_ids", (10**9, (0, 10**9))),
         ({"gamma": 1}, "ppo.gamma", 1.0),
         ({"game": None}, "env.game", None),
+        ({"ray_address": "10.0.0.1:6379", "env_workers": 2}, "run.env_workers", 2),
         ({"preset": "tiny"}, "model.model_name", "tiny"),
     ],
 )
@@ -101,6 +114,127 @@ def test_what_the_schema_accepts_the_program_accepts(data: Any, dotted: str, val
     section, key = dotted.split(".")
     found = getattr(getattr(from_dict(data), section), key)
     assert repr(found) == repr(value)  # 1e4 becomes an integer
+
+
+WRITTEN = {"game": "kuhn_poker", "decode": "text"}
+TALK = {"conversation": True, "seeding": "evaluate"}
+UNLISTED = {"list_actions": False, "answer": "name"}
+ITSELF = {"opponent": "self"}
+WORKERS = {"env_workers": 2}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"mini_batch_size": 0}, "ppo.mini_batch_size must be at least 1, not 0"),
+        ({"gamma": 1.01}, "ppo.gamma must be above 0 and at most 1, not 1.01"),
+        ({"task_ids": [[5, 4]]}, r"env.task_ids\[0\] must be .* first <= last, not \[5, 4\]"),
+        ({"params": {"players": 3}}, "env.params needs env.game"),
+        ({"use_vllm": True}, "run.use_vllm needs run.vllm_base_url"),
+        (
+            {"stages": [{"name": "a", "task_id_range": [0, 1], "task_ids": [5]}]},
+            r"curriculum.stages\[0\] must have task_id_range or task_ids",
+        ),
+        ({"stages": [{"name": "a"}, {"name": "a"}]}, r"curriculum.stages\[1\].name must differ .* 'a'"),
+        ({"opponent": {}}, r"env.opponent must be text or a mapping of names to a number"),
+        ({"success_scores": {"2048": 1}}, r"curriculum.success_scores.2048 must be at least 0 and below 1"),
+        ({"num_train_steps": float("inf")}, "an integer, not inf"),
+        ({"metric_for_best_model": "reward"}, "run.metric_for_best_model"),
+        ({"use_4bit": True, "use_8bit": True}, r"model\.use_4bit and model\.use_8bit contradict each other"),
+        ({"task_id": 5, "game": "hex"}, "not env.task_id and env.game"),
+        # Games and traces.
+        ({"env_type": "trace", "game": "hex"}, "env.game = 'hex' chooses games, and env.env_type is 'trace'"),
+        (
+            {"env_type": "trace", "allowed_game_indices": [0]},
+            r"env.allowed_game_indices = \(0,\) chooses games",
+        ),
+        ({"level": 3}, "env.level = 3 chooses traces, and env.env_type is 'openspiel'"),
+        ({"source": "hub"}, "env.source = 'hub' chooses traces, .* or set env.env_type to 'trace'"),
+        ({"env_type": "trace", "level": 0}, "env.level must be at least 1 and at most 10, not 0"),
+        ({"env_type": "trace", "level": 11}, "env.level must be .* not 11"),
+        ({"env_type": "trace", "injector": "save"}, "did you mean 'safe'"),
+        ({"env_type": "trace", "task_id": 1, "task_ids": [2]}, "only one key may choose the traces"),
+        # Replies as text.
+        ({"env": {"think": True}}, r"env\.think = true needs env\.decode: text"),
+        ({"env": {"env_type": "trace", "by_line": True}}, r"env\.by_line = true needs env\.decode: text"),
+        ({"env": WRITTEN | {"illegal": "raise"}}, r"env\.illegal must be penalize or forfeit"),
+        (
+            {"env": {"decode": "txt"}},
+            r"env\.decode must be one of 'choice', 'text', not 'txt'; did you mean 'text'",
+        ),
+        # Prompts without the list of actions.
+        ({"list_actions": False}, r"env\.answer must be 'name', not 'id'"),
+        ({"unlist_steps": [0, 2]}, r"unlist_steps .* env\.list_actions: false"),
+        (UNLISTED | {"unlist_steps": [2, 2]}, "first < last"),
+        (
+            UNLISTED | {"unlist_steps": [0, 2], "opponent": "self"},
+            r"unlist_steps is for games against an opponent",
+        ),
+        # Conversations.
+        ({"context_tokens": 900}, "it needs env.conversation: true"),
+        (TALK | {"answer": "name"}, "env.answer must be 'id', not 'name'"),
+        (TALK | {"env_mode": "url", "base_url": "http://x"}, "env.env_mode must be 'local', not 'url'"),
+        # Self-play.
+        (ITSELF | {"max_turns": 8}, "env.max_turns must be null, not 8"),
+        (ITSELF | {"env_mode": "docker"}, "env.env_mode must be 'local', not 'docker'"),
+        (ITSELF | {"reward": "upstream"}, "env.reward must be 'score', not 'upstream'"),
+        (ITSELF | {"failure_replay_prob": 0.3}, "every seat: leave one of them out"),
+        (
+            {"opponent": {"random": 0.5, "self": 0.5}, "failure_replay_prob": 0.3},
+            "every seat: leave one of them out",
+        ),
+        # Servers and workers.
+        ({"env_mode": "url"}, r"env.env_mode = 'url' needs env.base_url"),
+        ({"ray_address": "auto"}, r"run.ray_address needs run.env_workers"),
+        (WORKERS | {"ray_address": "http://host:1"}, r"run\.ray_address must be auto or host:port"),
+        (WORKERS | {"ray_address": "host"}, r"run\.ray_address must be auto or host:port"),
+        (WORKERS | {"ray_address": ":6379"}, r"run\.ray_address must be auto or host:port"),
+        (WORKERS | {"ray_address": "host:port"}, r"run\.ray_address must be auto or host:port"),
+    ],
+)
+def test_values_that_are_refused(data: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        ("ppo.batch_size", "9" * 5_000, r"must be an integer, not '9+… \(5,002 characters\)"),
+        ("ppo.max_step_kl", " ", r"must be a number or null, not ' '"),
+        ("run.seed", str(2**32), r"must be at least 0 and below 4294967296, not 4294967296"),
+        ("env.opponent", "{}", r"must be text or a mapping of names to a number, not \{\}"),
+    ],
+)
+def test_values_that_no_key_has(key: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        resolve("tiny", overrides=[(key, text)])
+
+
+def test_keys_without_effect_are_noticed() -> None:
+    (notice,) = notices(load(DATA / "model.json"))
+    assert notice.startswith("lora.lora_dropout = 0.05 is applied nowhere")
+    assert notices(Config()) == []
+    config = from_dict(
+        {"use_nested_quant": True, "vllm_base_url": "http://h/v1", "early_stopping_patience": 2}
+    )
+    assert sorted(notice.split(" = ")[0] for notice in notices(config)) == [
+        "model.use_nested_quant", "run.early_stopping_patience", "run.vllm_base_url",
+    ]  # fmt: skip
+
+
+def test_what_has_no_effect_is_said() -> None:
+    assert evaluation_notices(from_dict({"env_type": "trace"})) == []
+    traces = from_dict({"env_type": "trace", "opponent": "mcts", "rules": False, "illegal": "raise"})
+    assert evaluation_notices(traces) == notices(traces)
+    assert notices(traces) == [
+        "env.opponent = 'mcts' has no effect on traces.",
+        "env.rules = False has no effect on traces.",
+    ]
+    said = "run.env_seconds = 5 has no effect without run.env_workers."
+    assert [text for text in notices(from_dict({"env_seconds": 5})) if "env_seconds" in text] == [said]
+    games = from_dict({"scoring": "lines", "opponent": "mcts"})
+    assert notices(games) == ["env.scoring = 'lines' has no effect on games."]
 
 
 def test_sections_are_checked_however_they_are_made() -> None:
@@ -118,3 +252,99 @@ def test_a_policy_of_its_own_has_the_defaults_of_the_configuration() -> None:
     assert dataclasses.asdict(LoraSettings()) == {
         name: lora[name] for name in ("r", "lora_alpha", "target_modules")
     }
+
+
+def test_keys_and_values_of_a_file_are_named_together() -> None:
+    with pytest.raises(MistakesError) as raised:
+        from_dict({"opponnent": "x", "ppo": {"gama": 1, "lam": 2, "batch_size": 0}, "model": 3}, "a.json")
+    assert str(raised.value).splitlines() == [
+        "5 mistakes:",
+        "  unknown section or key in a.json: 'opponnent'; did you mean 'opponent'?",
+        "  unknown key in a.json: 'ppo.gama'; did you mean 'ppo.gamma'?",
+        "  a.json: section model must be a mapping of its keys, not 3",
+        "  a.json: ppo.lam must be at least 0 and at most 1, not 2.0",
+        "  a.json: ppo.batch_size must be at least 1, not 0",
+    ]
+    assert [type(mistake) for mistake in raised.value.mistakes] == [
+        UnknownKeyError, UnknownKeyError, InvalidValueError, InvalidValueError, InvalidValueError,
+    ]  # fmt: skip
+
+
+def test_a_union_is_one_mistake_and_each_part_of_a_list_is_its_own() -> None:
+    """An opponent is a text or a mixture: of a mixture only the weight is wrong, not that it is no text."""
+    stages = [
+        {"threshold": 2, "opponent": {"first": 0}},
+        {"name": "b", "treshold": 0.5, "task_ids": [1, [5, 4]]},
+    ]
+    with pytest.raises(MistakesError) as raised:
+        from_dict({"stages": stages})
+    assert [
+        str(mistake).partition("stages")[2].partition(", not")[0] for mistake in raised.value.mistakes
+    ] == [
+        "[0].name is missing: text",
+        "[0].opponent.first must be above 0",
+        "[0].threshold must be at least 0 and at most 1",
+        "[1].task_ids[1] must be [first, last] with first <= last",
+        "[1]: 'treshold'; did you mean 'threshold'?",
+    ]
+
+
+def test_files_options_and_flags_are_read_together(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message of docs/configuration.md, then also the other places where mistakes are made."""
+    Path("mine.json").write_text('{"ppo": {"gama": 1}, "weight_decay": 0.01}')
+    assert main(["train", "--config", "mine.json", "--ppo.batch_size", "many"]) == 2
+    message = capsys.readouterr().err
+    page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    assert f"```text\n{message}```" in page
+    assert main(["train", "--preset", "tinny", "--config", "mine.json", "no.json", "--seed", "x"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "gamespiel: 5 mistakes:"
+    assert lines[1].startswith("  unknown preset 'tinny'; did you mean 'tiny'?")
+    assert lines[4] == "  config file 'no.json' cannot be read: No such file or directory"
+    assert lines[5] == "  --run.seed must be an integer, not 'x'"
+
+
+def test_unknown_flags_are_named_together_and_their_values_are_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.json").write_text('{"gama": 1}')
+    line = ["train", "--lr", "3", "stray", "--pressets=tiny", "--ppo.lam", "x", "--config"]
+    assert main([*line, str(tmp_path / "mine.json")]) == 2
+    assert [entry.split(";")[0] for entry in capsys.readouterr().err.splitlines()] == [
+        "gamespiel: 5 mistakes:",
+        "  unknown option '--lr'",
+        "  unknown argument 'stray'",
+        "  unknown option '--pressets'",
+        f"  unknown section or key in {tmp_path / 'mine.json'}: 'gama'",
+        "  --ppo.lam must be a number, not 'x'",
+    ]
+
+
+def test_keys_that_contradict_each_other_are_named_together() -> None:
+    data = {"use_4bit": True, "use_8bit": True, "env_mode": "url", "use_vllm": True, "think": True}
+    with pytest.raises(MistakesError) as raised:
+        from_dict(data)
+    assert [str(mistake).split(" ")[0] for mistake in raised.value.mistakes] == [
+        "model.use_4bit", "env.think", "env.env_mode", "run.use_vllm",
+    ]  # fmt: skip
+
+
+def test_a_long_list_is_cut() -> None:
+    with pytest.raises(ConfigError) as raised:
+        from_dict({"task_ids": [-1] * 2_000})
+    lines = str(raised.value).splitlines()
+    assert lines[0] == "2,000 mistakes:" and lines[-1] == f"  and {2_000 - MOST_SHOWN:,} more"
+    assert len(lines) == MOST_SHOWN + 2
+
+
+ROW = Missing("run.use_vllm", bool, "false, so that the model itself samples", ("run.vllm_base_url",))
+"""A row as it would be without an engine that exists."""
+
+
+def test_a_missing_engine_is_named_and_marked_in_help_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(built, "MISSING", (ROW,))
+    with pytest.raises(NotBuiltError, match=r"run\.use_vllm = True"):
+        require_built(from_dict({"use_vllm": True, "vllm_base_url": "http://h/v1"}))
+    assert describe_missing("run.use_vllm").startswith(" (not built yet; works today: false, ")
+    assert describe_missing("run.vllm_base_url") == " (not built yet: run.use_vllm)"
+    assert describe_missing("ppo.learning_rate") == ""

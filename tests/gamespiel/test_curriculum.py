@@ -12,13 +12,23 @@ import pytest
 from gamespiel import assembly, environments
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.loggers import read_rows
-from gamespiel.config import ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
+from gamespiel.agents.starts import Starts
+from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
 from gamespiel.curriculum import add_stage_tasks, make_starts
 from gamespiel.evaluation import evaluate
 from gamespiel.options import EvalOptions
-from gamespiel.training import train
 from task_gym.errors import ArgumentError, GameError, OpponentError, TaskGymError
-from tests.gamespiel.runs import STEPS, assert_same_run, quiet, rows_of, small, staged, train_quietly
+from tests.gamespiel.runs import (
+    STEPS,
+    assert_repeated,
+    quiet,
+    resume,
+    rows_of,
+    small,
+    staged,
+    train_aloud,
+    train_quietly,
+)
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
 THREE = FILES / "curriculum.json"
@@ -34,6 +44,12 @@ def samplers(run: Path, step: int) -> dict[str, Any]:
     path = run / "checkpoints" / f"step-{step:06d}" / checkpoint.SAMPLERS
     found: dict[str, Any] = json.loads(path.read_text())
     return found
+
+
+def starts_of(config: Config) -> Starts:
+    starts = make_starts(config)
+    assert starts is not None
+    return starts
 
 
 def test_stages_follow_one_another_and_rows_say_so(run: Path) -> None:
@@ -80,30 +96,20 @@ def test_it_resumes_from_both_sides_of_a_promotion(run: Path, tmp_path: Path) ->
     promoted = [step for step in range(1, STEPS + 1) if stages[step] != stages[step - 1]]
     assert len(promoted) == 2
     for step in (promoted[0] - 1, promoted[1]):
-        copy = tmp_path / f"from-{step}"
-        shutil.copytree(run, copy)
-        for later in checkpoint.checkpoints(copy)[step + 1 :]:
-            shutil.rmtree(later)
-        train_quietly(saved_config(copy), resume=copy)
-        assert_same_run(copy, run)
+        assert_repeated(run, tmp_path / f"from-{step}", step)
 
 
 def test_a_checkpoint_without_samplers_is_refused(run: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "run"
-    shutil.copytree(run, copy)
+    copy = shutil.copytree(run, tmp_path / "run")
     (checkpoint.find(copy) / checkpoint.SAMPLERS).unlink()
     with pytest.raises(checkpoint.CheckpointError, match=r"samplers\.json is missing"):
-        train_quietly(saved_config(copy), resume=copy)
+        resume(copy)
 
 
 def test_stage_changes_are_shown(tmp_path: Path) -> None:
-    console = quiet()
     easy = json.dumps([{"name": "easy", "threshold": 0.01, "min_episodes": 2}, {"name": "hard"}])
-    train(
-        staged(tmp_path / "run", curriculum__stages=easy, ppo__num_train_steps="3", run__eval_games="0"),
-        console=console,
-    )
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    more = {"curriculum__stages": easy, "ppo__num_train_steps": "3", "run__eval_games": "0"}
+    _, text = train_aloud(staged(tmp_path / "run", **more))
     assert text.count("promoted from 'easy' to 'hard' after ") == 1
     assert "stage hard  to_next_stage 1.00  replays " in text
 
@@ -132,8 +138,7 @@ def test_games_by_index_take_the_place_of_the_stages_tasks() -> None:
     config = resolve(files=[THREE], overrides=[("env.allowed_game_indices", "1,24")])
     assert add_stage_tasks(config) == config
     assert "env.allowed_game_indices replaces the task ids of curriculum.stages." in notices(config)
-    starts = make_starts(config)
-    assert starts is not None
+    starts = starts_of(config)
     assert {start.task_id for start in starts.draw(0, range(20))} == {None}
     env = environments.make_one_env(config.env)
     games = {
@@ -146,9 +151,8 @@ def test_a_level_beside_task_ids_is_of_all_traces() -> None:
     stages = [{"name": "some", "task_ids": [1, 2, 3]}, {"name": "level 3", "level": 3}]
     config = from_dict({"env_type": "trace", "sampler": "uniform", "stages": stages})
     assert add_stage_tasks(config) == config
-    starts, env = make_starts(config), environments.make_one_env(config.env)
-    assert starts is not None
-    for start in starts.draw(0, range(20)):
+    env = environments.make_one_env(config.env)
+    for start in starts_of(config).draw(0, range(20)):
         info = env.reset(seed=start.seed, options=start.options)[1]
         assert info["task_id"] in (1, 2, 3) if start.note == (0,) else info["level"] == 3
 
@@ -211,35 +215,17 @@ def test_a_stages_opponent_that_waits_is_waited_for_in_threads(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("sampler", "metric"),
+    ("sampler", "metric", "value"),
     [
-        ("uniform", "curriculum/probabilities/one"),
-        ("learning_progress", "curriculum/probabilities/one"),
-        ("level_replay", "curriculum/levels"),
+        ("uniform", "curriculum/probabilities/one", 0.5),
+        ("learning_progress", "curriculum/probabilities/one", 0.5),
+        ("level_replay", "curriculum/levels", 0),
     ],
 )
-def test_other_samplers_take_the_stages_as_groups(sampler: str, metric: str) -> None:
-    config = from_dict({"stages": GROUPS, "sampler": sampler}, base=resolve("tiny"))
-    starts = make_starts(config)
-    assert starts is not None
-    drawn = starts.draw(0, range(40))
-    assert {start.opponent for start in drawn} == {"first", "random"}
-    assert starts.metrics()[metric] == (0 if sampler == "level_replay" else 0.5)
-
-
-def test_a_stage_without_a_threshold_has_the_default() -> None:
-    """0.70: 31 failures and 69 successes are too little; one success more pushes a failure out."""
-    data = {"stages": [{"name": "a"}, {"name": "b"}], "failure_replay_prob": 0}
-    config = from_dict(data, base=resolve("tiny"))
-    starts = make_starts(config)
-    assert starts is not None
-    stages = []
-    for episode, score in enumerate([0.0] * 31 + [1.0] * 70):
-        (start,) = starts.draw(0, [episode])
-        end = {"task_id": 0, "seed": episode, "opponent": "random", "game": "leduc_poker", "score": score}
-        starts.record([start], [end | {"success": score > 0.5, "result": "win" if score else "loss"}])
-        stages.append(starts.metrics()["curriculum/stage"])
-    assert stages == [0] * 100 + [1]
+def test_other_samplers_take_the_stages_as_groups(sampler: str, metric: str, value: float) -> None:
+    starts = starts_of(from_dict({"stages": GROUPS, "sampler": sampler}, base=resolve("tiny")))
+    assert {start.opponent for start in starts.draw(0, range(40))} == {"first", "random"}
+    assert starts.metrics()[metric] == value
 
 
 def test_success_scores_are_by_game_or_task(tmp_path: Path) -> None:
@@ -249,10 +235,8 @@ def test_success_scores_are_by_game_or_task(tmp_path: Path) -> None:
         ("curriculum.progression_window", "1"),
     ]
     for scores, stage in (({}, 0), ({"2048": 0.1}, 1), ({"17": 0.1}, 1), ({"18": 0.1}, 0)):
-        starts = make_starts(
-            resolve("tiny", overrides=[*overrides, ("curriculum.success_scores", str(scores))])
-        )
-        assert starts is not None
+        own = [*overrides, ("curriculum.success_scores", str(scores))]
+        starts = starts_of(resolve("tiny", overrides=own))
         (start,) = starts.draw(0, [1])
         end = {"task_id": 17, "seed": 1, "opponent": "random", "game": "2048", "score": 0.2}
         starts.record([start], [end | {"success": False, "result": "loss"}])
@@ -289,9 +273,8 @@ def test_an_evaluation_reports_each_opponent(run: Path) -> None:
 
 def test_several_games_end_with_pairs(tmp_path: Path) -> None:
     """Twelve episodes of two games, before and after; a resumed run still knows how it began."""
-    console = quiet()
     games = {"env__game": "null", "env__task_ids": "[200000000, 1500000000]", "run__eval_games": "6"}
-    run = train(small(tmp_path / "run", **games, ppo__num_train_steps="1"), console=console)
+    run = train_quietly(small(tmp_path / "run", **games, ppo__num_train_steps="1"))
     summary = json.loads((run / "summary.json").read_text())
     pairs, scores = summary["paired"], summary["scores_before"]
     assert list(pairs) == ["blackjack", "leduc_poker", "all"] and pairs["all"]["episodes"] == len(scores)
@@ -300,5 +283,5 @@ def test_several_games_end_with_pairs(tmp_path: Path) -> None:
         assert row["before"] == pytest.approx(sum(own) / len(own)) and row["episodes"] == len(own)
         assert row["change"][0] == pytest.approx(row["after"] - row["before"])
     assert summary["after"]["score"] == pytest.approx(pairs["all"]["after"])
-    train_quietly(saved_config(run), resume=run)
+    resume(run)
     assert json.loads((run / "summary.json").read_text()) == summary

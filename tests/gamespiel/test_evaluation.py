@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import math
 import shutil
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from game_gym.task import encode
 from gamespiel.agents.models.loading import TINY
@@ -23,7 +21,7 @@ from gamespiel.kinds.games.exact import explain_unsolved
 from gamespiel.options import EvalOptions
 from gamespiel.report.results import reserve_results, write_json
 from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
-from tests.gamespiel.runs import STEPS, quiet, small, train_quietly
+from tests.gamespiel.runs import STEPS, evaluate_aloud, quiet, small, train_quietly
 
 Overrides = list[tuple[str, str]]
 KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
@@ -31,6 +29,8 @@ TIC_TAC_TOE = [("env.task_id", "null"), ("env.game", "tic_tac_toe")]
 TWO_GAMES = [("env.task_id", "null"), ("env.task_ids", "[200000000, 600000000]")]
 SERVED = [("env.env_mode", "url"), ("env.base_url", "http://127.0.0.1:9")]
 NO_MODEL = ("model.model_name", "/no/where")
+EXACT = {"exact": True}
+SEARCH = {"agent": "mcts:2"}
 
 
 def config(*overrides: tuple[str, str]) -> Config:
@@ -51,8 +51,7 @@ def run(folder: Path, given: Config, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("agent", "game"),
-    [("first", []), ("random", KUHN), ("mcts:20", TIC_TAC_TOE), ("ismcts:20", [])],
+    ("agent", "game"), [("first", []), ("random", KUHN), ("mcts:20", TIC_TAC_TOE), ("ismcts:20", [])]
 )
 def test_every_seat_gets_its_games_and_twice_is_the_same(
     agent: str, game: list[tuple[str, str]], tmp_path: Path
@@ -144,11 +143,8 @@ def test_a_checkpoint_exactly(finished: Path, tmp_path: Path) -> None:
         assert abs(solved["greedy"]["values"][seat] - mean) <= 4 * max(high - low, 1e-9) / (2 * 1.96)
 
 
-def test_nothing_is_overwritten_but_the_same_answer(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_overwritten_but_the_same_answer(finished: Path, here: Path) -> None:
     """Another game, seed, number of games, model or checkpoint is another evaluation."""
-    monkeypatch.chdir(tmp_path)
     first = EvalOptions(config(*KUHN), agent="random", num_episodes=2)
     questions = [
         first,
@@ -172,8 +168,7 @@ def test_nothing_is_overwritten_but_the_same_answer(
     found = {path.name: json.loads(path.read_text()) for path in Path("runs").iterdir()}
     assert {name: [data["seed"], data["num_episodes"]] for name, data in found.items()} == files
 
-    copy = tmp_path / "run"
-    shutil.copytree(finished, copy)
+    copy = shutil.copytree(finished, here / "run")
     asked = EvalOptions(saved_config(copy), checkpoint=copy, num_episodes=1)
     for options in ({}, {"greedy": True}, {"exact": True}):
         evaluate(dataclasses.replace(asked, **options), quiet())
@@ -188,9 +183,9 @@ def test_nothing_is_overwritten_but_the_same_answer(
     }
 
 
-def test_evaluations_side_by_side_have_a_place_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("here")
+def test_evaluations_side_by_side_have_a_place_each() -> None:
     """All look for a place before any of them has results; a file that is no result is left alone."""
-    monkeypatch.chdir(tmp_path)
     first = Path("runs") / "eval.json"
     first.parent.mkdir()
     first.write_text("my notes")
@@ -205,8 +200,8 @@ def test_evaluations_side_by_side_have_a_place_each(tmp_path: Path, monkeypatch:
     assert first.read_text() == "my notes"
 
 
-def test_a_place_is_found_before_anything_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("here")
+def test_a_place_is_found_before_anything_is_played() -> None:
     Path("runs").write_text("a file")
     with pytest.raises(InvalidValueError, match="results cannot be written to 'runs'"):
         evaluate(EvalOptions(config(*KUHN), agent="random"), quiet())
@@ -214,9 +209,9 @@ def test_a_place_is_found_before_anything_is_played(tmp_path: Path, monkeypatch:
         evaluate(EvalOptions(config(*KUHN), agent="random", output=Path("runs/x.json")), quiet())
 
 
-def test_a_failed_evaluation_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("here")
+def test_a_failed_evaluation_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """What can be known before play leaves not even the folder."""
-    monkeypatch.chdir(tmp_path)
     options = EvalOptions(config(*KUHN), agent="random", exact=True)
     monkeypatch.setattr("game_gym.exact.MAX_STATES", 57)
     with pytest.raises(SizeError):
@@ -241,11 +236,10 @@ def test_several_games_have_a_row_each_and_no_common_return(tmp_path: Path) -> N
 
 
 def test_tables_are_whole_in_a_narrow_terminal(tmp_path: Path) -> None:
-    console = Console(file=io.StringIO(), width=60)
     games = config(("env.task_ids", "[200000000, 1600000000]"))
     output = tmp_path / "result.json"
-    results = evaluate(EvalOptions(games, agent="random", num_episodes=7, output=output), console)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    options = EvalOptions(games, agent="random", num_episodes=7, output=output)
+    results, text = evaluate_aloud(options, width=60)
     assert max(map(len, text.splitlines()[2:-2])) <= 60 and "…" not in text
     assert "random on leduc_poker, phantom_ttt against random" in " ".join(text.split())
     for row in results["sampled"].values():
@@ -254,18 +248,14 @@ def test_tables_are_whole_in_a_narrow_terminal(tmp_path: Path) -> None:
         figures += [f"± {(row['score'][2] - row['score'][0]):.3f}", f"{row['length']:.2f}"]
         assert [figure for figure in figures if figure not in text] == []
     assert "illegal moves: share of moves that the game refused" in " ".join(text.split())
-    console = Console(file=io.StringIO(), width=60)
-    evaluate(EvalOptions(config(*KUHN), agent="random", exact=True, output=output), console)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    _, text = evaluate_aloud(EvalOptions(config(*KUHN), agent="random", exact=True, output=output), width=60)
     assert all(word in text for word in ("exploitability", "response", "+0.4167"))
 
 
 def test_brackets_in_a_name_are_shown_and_one_game_has_no_interval(tmp_path: Path) -> None:
     """Rich would take brackets for markup."""
-    console = Console(file=io.StringIO(), width=1000)
     output = tmp_path / "[red]" / "result.json"
-    evaluate(EvalOptions(config(*KUHN), agent="random", num_episodes=1, output=output), console)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    _, text = evaluate_aloud(EvalOptions(config(*KUHN), agent="random", num_episodes=1, output=output))
     assert f"written to {output}" in text
     table = text.partition("written to")[0]
     assert "inf" not in table and "nan" not in table
@@ -288,13 +278,8 @@ def beside_hex(game: str) -> Overrides:
         ([], {"greedy": True}, InvalidValueError, "--greedy is for a checkpoint"),
         ([NO_MODEL], {"agent": None, "checkpoint": TINY}, TaskGymError, "which holds none"),
         # One such game in a set is enough, whether it would be drawn or not.
-        (
-            beside_hex("goofspiel"),
-            {"agent": "mcts:2"},
-            OpponentError,
-            "for 'goofspiel', whose moves are simultaneous",
-        ),
-        (beside_hex("2048"), {"agent": "mcts:2"}, OpponentError, "for '2048', which pays move by move"),
+        (beside_hex("goofspiel"), SEARCH, OpponentError, "for 'goofspiel', whose moves are simultaneous"),
+        (beside_hex("2048"), SEARCH, OpponentError, "for '2048', which pays move by move"),
         (
             beside_hex("leduc_poker"),
             {"agent": "ismcts:2"},
@@ -302,33 +287,13 @@ def beside_hex(game: str) -> Overrides:
             "for 'hex', where nothing is hidden",
         ),
         (beside_hex("hex"), {"agent": "mcts:1"}, OpponentError, "opponent argument: '1' was given"),
-        (
-            [],
-            {"agent": "mcts:20", "exact": True},
-            InvalidValueError,
-            "random, first or a checkpoint, not 'mcts:20'",
-        ),
-        (
-            [("env.opponent", "mcts:20")],
-            {"exact": True},
-            ArgumentError,
-            "'mcts:20' was given, allowed: 'random'",
-        ),
-        (
-            TIC_TAC_TOE,
-            {"exact": True},
-            SizeError,
-            "tic_tac_toe was given, which has more than 300,000 histories",
-        ),
-        (TWO_GAMES, {"exact": True}, SizeError, "exact evaluation takes one game"),
-        ([("env.max_turns", "2")], {"exact": True}, InvalidValueError, "env.max_turns must be null, not 2"),
+        ([], EXACT | {"agent": "mcts:20"}, InvalidValueError, "random, first or a checkpoint, not 'mcts:20'"),
+        ([("env.opponent", "mcts:20")], EXACT, ArgumentError, "'mcts:20' was given, allowed: 'random'"),
+        (TIC_TAC_TOE, EXACT, SizeError, "tic_tac_toe was given, which has more than 300,000 histories"),
+        (TWO_GAMES, EXACT, SizeError, "exact evaluation takes one game"),
+        ([("env.max_turns", "2")], EXACT, InvalidValueError, "env.max_turns must be null, not 2"),
         # Before the model is loaded.
-        (
-            [*TIC_TAC_TOE, NO_MODEL],
-            {"agent": None, "exact": True},
-            SizeError,
-            "has more than 300,000 histories",
-        ),
+        ([*TIC_TAC_TOE, NO_MODEL], EXACT | {"agent": None}, SizeError, "has more than 300,000 histories"),
     ],
 )
 def test_what_is_refused_leaves_no_file(
@@ -337,6 +302,39 @@ def test_what_is_refused_leaves_no_file(
     with pytest.raises(error, match=message):
         run(tmp_path, config(*overrides), **{"agent": "first", **options})
     assert list(tmp_path.iterdir()) == []
+
+
+MODEL = {"agent": "openai:m@http://127.0.0.1:9/v1"}
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"unmasked": True, "exact": True}, r"--exact .* and --unmasked plays without one"),
+        ({"decode": "text", "exact": True}, r"and --decode text plays without one"),
+        ({"unmasked": True, "agent": "random"}, r"--unmasked is for a model that writes replies"),
+        ({"decode": "text", "agent": "first"}, r"--decode text is for a model .* not for --agent first"),
+        ({"unmasked": True, "greedy": True}, r"--unmasked shows greedy replies beside sampled ones"),
+        ({"unmasked": True, "decode": "text"}, r"either --unmasked .* or --decode text"),
+        ({"decode": "txt"}, r"'txt' was given, allowed: 'choice', 'text'; did you mean 'text'"),
+        ({"max_new_tokens": 5}, r"--max_new_tokens limits replies"),
+        ({"unmasked": True, "max_new_tokens": 0}, r"--max_new_tokens must be at least 1, not 0"),
+        # An agent behind an endpoint.
+        (MODEL | {"exact": True}, "--exact needs a model that is here"),
+        ({"agent": "random", "whole_game": True}, "--whole_game is for an agent behind an endpoint"),
+        (MODEL | {"save_games": Path("g.jsonl")}, "--save_games"),
+        (MODEL | {"concurrency": 0}, "--concurrency must be at least 1"),
+        (MODEL | {"request_s": math.nan}, "--request_s and --episode_s above 0"),
+        (MODEL | {"temperature": math.nan}, "--temperature must be at least 0, not nan"),
+        (MODEL | {"prices": (-1.0, math.inf)}, "--prices must be at least 0, not -1.0 and inf"),
+    ],
+)
+def test_options_that_exclude_each_other(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        EvalOptions(config(), **options)
 
 
 def test_a_seed_for_the_games_leaves_random_base_weights_alone(tmp_path: Path) -> None:

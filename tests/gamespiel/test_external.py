@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import math
 import os
 import pickle
 import signal
@@ -64,14 +64,11 @@ def test_scores_tokens_and_cost(stub: ModelStub, tmp_path: Path) -> None:
     assert 1 <= stub.most <= 2
 
 
-def test_a_failure_keeps_what_was_played_and_resume_plays_the_rest(
-    stub: ModelStub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    whole = run(stub, tmp_path / "whole", concurrency=1)
+def test_a_failure_keeps_what_was_played_and_resume_plays_the_rest(stub: ModelStub, here: Path) -> None:
+    whole = run(stub, here / "whole", concurrency=1)
     stub.faults = [None] * 8 + [status(401)]
     with pytest.raises(EndpointError, match=r"status 401.*episodes were played and are kept in .*--resume"):
-        run(stub, tmp_path, concurrency=1, output=None)
+        run(stub, here, concurrency=1, output=None)
     (file,) = Path("runs").glob("*.jsonl")
     place = file.with_name(file.name.replace(f"-{file.stem[-8:]}.jsonl", ".json"))
     place.touch()  # a kill leaves the empty file by which the place of the results was reserved
@@ -80,13 +77,13 @@ def test_a_failure_keeps_what_was_played_and_resume_plays_the_rest(
     before = file.read_bytes().count(b"\n")
     assert 1 <= before < 6
     with pytest.raises(InvalidValueError, match=rf"has {before} episodes of this evaluation: --resume"):
-        run(stub, tmp_path, concurrency=1, output=None)
+        run(stub, here, concurrency=1, output=None)
     stub.asked.clear()
-    assert run(stub, tmp_path, concurrency=1, output=None, resume=True) == whole
+    assert run(stub, here, concurrency=1, output=None, resume=True) == whole
     (resumed,) = Path("runs").glob("*.jsonl")
     assert resumed == file and len({body["seed"] for body in stub.asked}) == 6 - before
     seeds = sorted(json.loads(line)["seed"] for line in resumed.read_text().splitlines())
-    assert seeds == sorted(record["seed"] for record in kept(tmp_path / "whole"))
+    assert seeds == sorted(record["seed"] for record in kept(here / "whole"))
 
 
 def test_other_words_or_limits_are_another_evaluation(
@@ -232,24 +229,13 @@ def test_traces(stub: ModelStub, tmp_path: Path) -> None:
     assert len(stub.asked) == 4
 
 
-def test_options_that_do_not_fit() -> None:
-    config, agent = resolve("tiny"), "openai:m@http://127.0.0.1:9/v1"
-    for options, message in (
-        ({"agent": agent, "exact": True}, "--exact needs a model that is here"),
-        ({"agent": "random", "whole_game": True}, "--whole_game is for an agent behind an endpoint"),
-        ({"agent": agent, "save_games": Path("g.jsonl")}, "--save_games"),
-        ({"agent": agent, "concurrency": 0}, "--concurrency must be at least 1"),
-        ({"agent": agent, "request_s": math.nan}, "--request_s and --episode_s above 0"),
-        ({"agent": agent, "temperature": math.nan}, "--temperature must be at least 0, not nan"),
-        ({"agent": agent, "prices": (-1.0, math.inf)}, "--prices must be at least 0, not -1.0 and inf"),
-    ):
-        with pytest.raises(InvalidValueError, match=message):
-            EvalOptions(config=config, **options)
+def test_whole_games_are_for_servers() -> None:
+    options = EvalOptions(config=resolve("tiny"), agent="openai:m@http://127.0.0.1:9/v1", whole_game=True)
     with pytest.raises(InvalidValueError, match=r"--whole_game is for --backend affinetes"):
-        evaluate_endpoint(EvalOptions(config=config, agent=agent, whole_game=True), quiet())
-    served_ = resolve("tiny", overrides=[("env.env_mode", "url"), ("env.base_url", "http://127.0.0.1:9")])
+        evaluate_endpoint(options, quiet())
+    there = resolve("tiny", overrides=[("env.env_mode", "url"), ("env.base_url", "http://127.0.0.1:9")])
     with pytest.raises(InvalidValueError, match=r"give --whole_game"):
-        evaluate_endpoint(EvalOptions(config=served_, agent=agent), quiet())
+        evaluate_endpoint(dataclasses.replace(options, config=there, whole_game=False), quiet())
 
 
 def test_the_command_line(stub: ModelStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

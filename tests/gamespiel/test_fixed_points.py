@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.gamespiel.fixed_points import CASES, RECORDED, fingerprint, play, play_again
+from tests.gamespiel.runs import marked
 
 SAMPLES = ("whole prompts", "text", "self-play against a pool")
 """Cases of ``make test``."""
@@ -17,14 +18,7 @@ COARSE = ("bfloat16", "bfloat16 text")
 """Cases whose numbers are other draws on another processor, so that only the repetition is compared."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in SAMPLES else pytest.param(name, marks=pytest.mark.families)
-        for name in CASES
-        if name not in SOLVED
-    ],
-)
+@pytest.mark.parametrize("name", marked([name for name in CASES if name not in SOLVED], SAMPLES))
 def test_numbers_are_the_recorded_ones_and_a_resume_repeats_them(name: str, tmp_path: Path) -> None:
     """The first step's numbers are compared with those of another processor, so within its rounding.
 

@@ -165,10 +165,8 @@ def test_a_plan_is_refused_as_the_run_would_be(
     assert capsys.readouterr().err == planned.err
 
 
-def test_constants_and_names_that_agree() -> None:
+def test_constants_that_agree() -> None:
     assert planning.REFERENCE_BATCH == scorer.PREPARED_AT_ONCE
-    with pytest.warns(DeprecationWarning, match="find_card_memory"):
-        assert planning.found_card is planning.find_card_memory
 
 
 def test_conversations_keep_keys_and_values_between_turns() -> None:
@@ -185,17 +183,3 @@ def test_conversations_keep_keys_and_values_between_turns() -> None:
     padded = talk | {"model.reading": "padded"}
     assert planning.load_of(resolve("qwen3-4b", overrides=padded.items())).tokens_kept == 0
     assert planning.load_of(resolve("qwen3-4b")).tokens_kept == 0
-
-
-def test_a_sharded_model_is_planned_for_several_numbers_of_ranks() -> None:
-    """Qwen3-4B: 388,956,160 + 2,560 parameters outside its 36 layers of 100,930,816, in 2 bytes each."""
-    text = shown("qwen3-4b", "24", model__shard="true")
-    outside, layer = 151_936 * 2_560 + 2_560, 100_930_816
-    assert f"\nweights (bfloat16, of each of 2 ranks) {2 * (outside + 18 * layer) / GIB:.2f}\n" in text
-    assert f"\na layer that is gathered, and its message {4 * layer / GIB:.2f}\n" in text
-    rows = [line for line in text.splitlines() if line.startswith("as configured")]
-    assert [row.rsplit(" ", 2)[0] for row in rows] == [f"as configured, {n} ranks" for n in (2, 4, 8)]
-    peaks = [float(row.split()[-2]) for row in rows]
-    # From 2 to 4 ranks a rank has 9 layers less, and from 4 to 8 another 4.5.
-    assert peaks[0] - peaks[1] == pytest.approx(9 * 2 * layer / GIB, abs=0.011)
-    assert peaks[1] - peaks[2] == pytest.approx(4.5 * 2 * layer / GIB, abs=0.011)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 import gamespiel
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.config import ConfigError, InvalidValueError, UnknownKeyError
+from gamespiel.policy_opponent import FrozenPolicy
 from task_gym.errors import OpponentError
 
 LIBRARIES = ["torch", "transformers", "gamespiel.playing", "httpx"]
@@ -59,6 +62,27 @@ def test_unknown_keys_opponents_and_runs_are_named_errors(finished: Path, tmp_pa
         gamespiel.make_env(tmp_path / "no")
     with pytest.raises(CheckpointError, match="which holds none"):
         gamespiel.load_policy(tmp_path)
+
+
+def test_opponents_in_threads_load_their_policies_one_by_one(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading sets torch's seed and default type, which belong to all threads."""
+    loading: list[Path] = []
+    found: list[int] = []
+
+    def load(run: Path) -> object:
+        loading.append(run)
+        time.sleep(0.05)
+        found.append(len(loading))
+        loading.remove(run)
+        return object()
+
+    monkeypatch.setattr("gamespiel.playing.load_policy", load)
+    policies = [FrozenPolicy(str(finished)) for _ in range(3)]
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(FrozenPolicy._load, policies))
+    assert found == [1, 1, 1]
 
 
 @pytest.mark.launch

@@ -12,9 +12,8 @@ from stable_baselines3.common.logger import Logger
 from gamespiel import reporting
 from gamespiel.config import resolve
 from gamespiel.reporting import FAILURES, Report, ReportWriter, check_reports, describe_run
-from gamespiel.training import train
 from task_gym.errors import MissingPackageError
-from tests.gamespiel.runs import quiet, rows_of, small, train_quietly
+from tests.gamespiel.runs import rows_of, small, train_aloud, train_quietly
 
 SHORT = {"ppo__num_train_steps": "3", "run__eval_games": "0", "run__exact_every": "0"}
 
@@ -76,10 +75,8 @@ def test_a_report_that_cannot_be_made_ends_no_run(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(reporting, "WandbReport", refuse)
     monkeypatch.setattr(reporting, "check_reports", lambda config: None)
     monkeypatch.setattr("gamespiel.training.check_reports", lambda config: None)
-    console = quiet()
-    run = train(small(tmp_path / "run", **SHORT, run__report_to="wandb"), console=console)
+    run, said = train_aloud(small(tmp_path / "run", **SHORT, run__report_to="wandb"))
     assert len(rows_of(run)) == 3
-    said = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     assert "report_to wandb: RuntimeError: there is no API key; the run goes on" in said
 
 

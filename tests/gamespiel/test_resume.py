@@ -1,103 +1,60 @@
-"""Resuming: a run that was stopped in any way continues as if it had not been stopped."""
+"""A run that was stopped in any way continues as if not; one that diverges goes back, with half the rate."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from gamespiel import callbacks, training
+from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.models.weights import TINY, ModelError
+from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
-from gamespiel.agents.runs.loggers import read_rows
-from gamespiel.cli import main
+from gamespiel.agents.update import Update
 from gamespiel.config import Config, InvalidValueError, from_dict, resolve, saved_config
 from gamespiel.config.resume import MAY_CHANGE, check_resumed
 from gamespiel.config.schema import DOTTED
-from tests.gamespiel.launches import ROUNDED, adapter_distance
+from gamespiel.records import read_records
 from tests.gamespiel.runs import (
     ROOT,
-    STAGED,
+    ROUNDED,
     STEPS,
+    adapter_distance,
+    adapters_of,
     assert_same_run,
-    quiet,
+    go_back,
+    resume,
     rows_of,
     small,
     staged,
     steps_of,
-    train_command,
+    train_aloud,
     train_quietly,
 )
-
-
-def resume(run: Path) -> Path:
-    return train_quietly(saved_config(run), resume=run)
 
 
 @pytest.mark.parametrize("step", [0, 5])
 def test_from_any_step_bit_for_bit(step: int, finished: Path, tmp_path: Path) -> None:
     """The state is that after a kill between the writing of later rows and of their checkpoint."""
-    run = tmp_path / "run"
-    shutil.copytree(finished, run)
-    for later in checkpoint.checkpoints(run)[step + 1 :]:
-        shutil.rmtree(later)
+    run = go_back(finished, tmp_path / "run", step)
     with (run / "metrics.jsonl").open("a") as file:
         file.write('{"step": 13, "train/kl')  # a line that the kill interrupted
     assert resume(run) == run
     assert_same_run(run, finished)
 
 
-def test_ctrl_c_stops_after_the_last_whole_step(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A real signal comes when the fourth step is shown: the fifth is begun, dropped and played again."""
-    write = callbacks.DisplayWriter.write
-
-    def interrupting(self: callbacks.DisplayWriter, *args: object) -> None:
-        write(self, *args)  # type: ignore[arg-type]
-        if self._model.step == 4:
-            signal.raise_signal(signal.SIGINT)
-
-    console, run = quiet(), tmp_path / "run"
-    with monkeypatch.context() as patch:
-        patch.setattr(callbacks.DisplayWriter, "write", interrupting)
-        with pytest.raises(KeyboardInterrupt):
-            training.train(small(run, run__checkpoint_every="100"), console=console)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    said = console.file.getvalue()  # type: ignore[attr-defined]
-    assert f"stopped after step 4 of {STEPS}" in said and said.count("Ctrl-C once more stops at once") == 1
-    assert steps_of(run) == [0, 4]
-    assert rows_of(run) == rows_of(finished)[:4]
-    resume(run)
-    assert_same_run(run, finished)
-
-
-def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupting(self: callbacks.DisplayWriter, *args: object) -> None:
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(callbacks.DisplayWriter, "write", interrupting)
-    with pytest.raises(KeyboardInterrupt):
-        train_quietly(small(tmp_path / "run", run__eval_games="0"))
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert steps_of(tmp_path / "run") == [0]  # not even the checkpoint of the first step
-
-
 def test_a_resumed_run_stays_in_its_folder(finished: Path, tmp_path: Path) -> None:
     """A finished run has nothing left to do, so it stays as it is."""
-    moved = tmp_path / "moved"
-    shutil.copytree(finished, moved)
+    moved = shutil.copytree(finished, tmp_path / "moved")
     resume(moved)  # its configuration still names the old folder
     assert_same_run(moved, finished)
     assert saved_config(moved).run.output_dir == str(moved)
@@ -138,8 +95,7 @@ def asking(finished: Path, *overrides: tuple[str, str]) -> Config:
 def test_keys_that_decide_what_is_learned_cannot_change(
     overrides: list[tuple[str, str]], named: str, finished: Path, tmp_path: Path
 ) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(finished, run)
+    run = shutil.copytree(finished, tmp_path / "run")
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     with pytest.raises(InvalidValueError, match=named):
         train_quietly(asking(run, *overrides), resume=run)
@@ -161,11 +117,13 @@ def test_a_server_may_have_moved_but_not_be_another_one() -> None:
 def test_a_finished_run_may_be_given_more_steps_and_other_token_budgets(
     finished: Path, tmp_path: Path
 ) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(finished, run)
+    """Of its games, those of before and after are kept."""
+    run = shutil.copytree(finished, tmp_path / "run")
+    assert [row["step"] for row in read_records(run)] == [0] * 6 + [STEPS] * 6
     budgets = [("ppo.tokens_per_forward", "500"), ("ppo.tokens_per_backward", "200")]
-    more = [("ppo.num_train_steps", str(STEPS + 1)), ("run.eval_games", "0")]
-    train_quietly(asking(run, *budgets, *more), resume=run)
+    more = ("ppo.num_train_steps", str(STEPS + 1))
+    train_quietly(asking(run, *budgets, more), resume=run)
+    assert [row["step"] for row in read_records(run)] == [0] * 6 + [STEPS + 1] * 6
     rows = rows_of(run)
     assert rows[:STEPS] == rows_of(finished)
     assert [row["step"] for row in rows[STEPS:]] == [STEPS + 1]
@@ -173,91 +131,47 @@ def test_a_finished_run_may_be_given_more_steps_and_other_token_budgets(
     assert (rows[-1]["train/tokens_per_forward"], rows[-1]["train/tokens_per_backward"]) == (500, 200)
 
 
+LEDUC = {"env__game": "leduc_poker", "run__eval_games": "0", "run__exact_every": "0"}
+
+
+def go_on_with_two_threads(whole: Path, run: Path, step: int) -> Path:
+    """Returns a copy of a run that goes on from a step with two threads."""
+    before = torch.get_num_threads()
+    shutil.copytree(whole, run)
+    train_quietly(asking(run, ("run.num_threads", "2")), resume=f"{run}@{step}")
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+    return run
+
+
 @pytest.mark.trains
 def test_two_threads_add_up_in_one_order_and_change_no_more_than_rounding(tmp_path: Path) -> None:
     """Gradients of prompts that repeat are summed; in large sums, threads could race."""
-    leduc = {"env__game": "leduc_poker", "ppo__batch_size": "1024", "ppo__mini_batch_size": "2048"}
-    leduc |= {"ppo__num_train_steps": "2", "ppo__ppo_epochs": "1"}
-    leduc |= {"run__eval_games": "0", "run__exact_every": "0"}
-    whole = train_quietly(small(tmp_path / "whole", **leduc))
-    runs, before = [tmp_path / "first", tmp_path / "second"], torch.get_num_threads()
-    for run in runs:
-        shutil.copytree(whole, run)
-        train_quietly(asking(run, ("run.num_threads", "2")), resume=Path(f"{run}@1"))
-        assert torch.get_num_threads() == 2
-        torch.set_num_threads(before)
+    large = {"ppo__batch_size": "1024", "ppo__mini_batch_size": "2048", "ppo__ppo_epochs": "1"}
+    whole = train_quietly(small(tmp_path / "whole", ppo__num_train_steps="2", **LEDUC, **large))
+    runs = [go_on_with_two_threads(whole, tmp_path / name, 1) for name in ("first", "second")]
     assert_same_run(*runs)
     rewards = [rows_of(run)[1]["rollout/reward"] for run in (runs[0], whole)]
     assert rewards[0] == pytest.approx(rewards[1], abs=0.01)
     assert adapter_distance(runs[0], whole) < ROUNDED
 
 
-def start(run: Path, until: int, **more: str) -> subprocess.Popen[str]:
-    """Starts ``python train.py`` in another process; returns it when it has logged ``until`` steps."""
-    process = subprocess.Popen(
-        train_command(run, **more), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    metrics = run / "metrics.jsonl"
-    deadline = time.monotonic() + 600
-    while not metrics.exists() or metrics.read_text().count("\n") < until:
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
-        time.sleep(0.002)
-    return process
-
-
-@pytest.mark.launch
-def test_sigint_leaves_a_checkpoint_from_which_the_command_line_goes_on(
-    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = tmp_path / "run"
-    process = start(run, until=2, run__checkpoint_every="100")
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    (first, stopped) = steps_of(run)
-    assert process.returncode == 130  # 128 + SIGINT, as for a shell command that Ctrl-C ended
-    assert first == 0 and 2 <= stopped < STEPS
-    assert f"stopped after step {stopped} of {STEPS}" in output and "gamespiel: interrupted" in output
-    assert "Traceback" not in output
-    assert rows_of(run) == rows_of(finished)[:stopped]
-    assert main(["train", "--resume", str(run)]) == 0
-    assert_same_run(run, finished)
-    capsys.readouterr()
-    assert main(["eval", "--checkpoint", str(run), "--num_episodes", "5"]) == 0
-    # If the run's path is long, the title wraps between any two words.
-    assert "against random" in " ".join(capsys.readouterr().out.split())
-    assert (run / "eval-sampled-kuhn_poker-random.json").is_file()
-
-
-@pytest.mark.launch
-def test_sigkill_loses_no_more_than_the_steps_since_the_checkpoint(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The run has a curriculum, whose stages and failures go back with the checkpoint.
-
-    As long as the process trains, another one does not go on with its run; a kill releases it at once.
-    """
-    run, more = tmp_path / "run", {"run__checkpoint_every": "3"}
-    whole = train_quietly(staged(tmp_path / "whole", **more))
-    process = start(run, until=5, **more, **{name.replace(".", "__"): text for name, text in STAGED.items()})
-    process.send_signal(signal.SIGSTOP)  # or it might end before it is killed
-    before = (run / "config.yaml").read_text()
-    assert main(["train", "--resume", str(run), "--run.device", "cpu"]) == 2
-    assert f"gamespiel: run '{run}' is in use: another run is training there" in capsys.readouterr().err
-    assert process.poll() is None and (run / "config.yaml").read_text() == before
-    process.kill()
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
-    logged, kept = len(read_rows(run / "metrics.jsonl")), steps_of(run)[-1]
-    assert kept in (3, 6, 9) and logged >= kept
-    assert rows_of(run) == rows_of(whole)[:logged]
-    resume(run)
-    assert_same_run(run, whole)
+def test_another_number_of_threads_plays_the_same_and_learns_the_same_to_a_millionth(tmp_path: Path) -> None:
+    """Sums are added in another order from the step on at which the run goes on."""
+    more = {"ppo__batch_size": "64", "ppo__mini_batch_size": "100", "ppo__num_train_steps": "4"}
+    whole = train_quietly(small(tmp_path / "whole", **LEDUC, **more))
+    run = go_on_with_two_threads(whole, tmp_path / "run", 2)
+    for own, expected in zip(rows_of(run), rows_of(whole), strict=True):
+        assert own == pytest.approx(expected, abs=1e-6, rel=1e-6), own["step"]
+        drawn = ("rollout/reward", "rollout/episodes", "rollout/tokens_per_decision", "decisions")
+        assert [own[name] for name in drawn] == [expected[name] for name in drawn]
+    left, right = adapters_of(run), adapters_of(whole)
+    assert all(torch.allclose(left[name], right[name], rtol=0, atol=1e-6) for name in right)
 
 
 def test_without_the_summary_how_it_began_is_unknown(finished: Path, tmp_path: Path) -> None:
     """A trained policy's measures must not be shown as the untrained one's."""
-    run = tmp_path / "run"
-    shutil.copytree(finished, run)
+    run = shutil.copytree(finished, tmp_path / "run")
     (run / "summary.json").unlink()
     resume(run)
     summary = json.loads((run / "summary.json").read_text())
@@ -300,22 +214,102 @@ def test_an_older_checkpoint_does_not_overtake_later_ones(finished: Path) -> Non
         train_quietly(saved_config(finished), resume=finished / "checkpoints" / "step-000003")
 
 
-def test_another_number_of_threads_plays_the_same_and_learns_the_same_to_a_millionth(tmp_path: Path) -> None:
-    """Sums are added in another order from the step on at which the run goes on."""
-    leduc = {"env__game": "leduc_poker", "ppo__batch_size": "64", "ppo__mini_batch_size": "100"}
-    leduc |= {"ppo__num_train_steps": "4", "run__eval_games": "0", "run__exact_every": "0"}
-    whole = train_quietly(small(tmp_path / "whole", **leduc))
-    run, before = tmp_path / "run", torch.get_num_threads()
-    shutil.copytree(whole, run)
-    train_quietly(asking(run, ("run.num_threads", "2")), resume=Path(f"{run}@2"))
-    assert torch.get_num_threads() == 2
-    torch.set_num_threads(before)
-    for own, expected in zip(rows_of(run), rows_of(whole), strict=True):
-        assert own == pytest.approx(expected, abs=1e-6, rel=1e-6), own["step"]
-        drawn = ("rollout/reward", "rollout/episodes", "rollout/tokens_per_decision", "decisions")
-        assert [own[name] for name in drawn] == [expected[name] for name in drawn]
-    left, right = (
-        load_file(checkpoint.find(folder) / "adapter" / "adapter_model.safetensors")
-        for folder in (run, whole)
-    )
-    assert all(torch.allclose(left[name], right[name], rtol=0, atol=1e-6) for name in right)
+# -- divergence --------------------------------------------------------------------------------------------
+
+
+RATE = resolve("tiny").ppo.learning_rate
+UNMEASURED = {"run__eval_games": "0", "run__exact_every": "0"}
+
+
+def rate_at(step: int, factor: float) -> float:
+    """Returns the rate of a step, counted from 0: the preset's falls to 0 linearly."""
+    return factor * RATE * (STEPS - step) / STEPS
+
+
+def losses_break(monkeypatch: pytest.MonkeyPatch, first: int, above: float) -> None:
+    """Makes the loss NaN from step ``first`` on, at learning rates above ``above``."""
+    loss = Update._sum_terms
+
+    def instead(self: Update, *args: Any) -> Any:
+        broken = self.step >= first and self.optimizer.param_groups[0]["lr"] > above
+        return loss(self, *args) * (torch.nan if broken else 1.0)
+
+    monkeypatch.setattr(Update, "_sum_terms", instead)
+
+
+def test_back_to_the_checkpoint_with_half_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two updates per step: the third that fails is step 6's first, and the last checkpoint is after step 4.
+
+    The rate of steps 5 and 6 is 8/12 and 7/12 of the preset's, so half of it is below 0.4. A kill changes
+    nothing if it comes when the checkpoint's state is written, and metrics are not cut yet.
+    """
+    losses_break(monkeypatch, first=4, above=0.4 * RATE)
+    run, text = train_aloud(small(tmp_path / "run", run__checkpoint_every="2", **UNMEASURED))
+    struck = tmp_path / "struck"
+    assert "step 5: an update whose loss or gradient is not finite was skipped" in text
+    said = "step 6: the loss or the gradient of 3 updates in a row is not finite: back to the checkpoint"
+    assert f"{said} after step 4, with 0.5 of the learning rate" in text
+    rows = rows_of(run)
+    assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
+    expected = [rate_at(step, 1.0 if step < 4 else 0.5) for step in range(STEPS)]
+    assert [row["train/learning_rate"] for row in rows] == pytest.approx(expected)
+    assert sum(row["train/skipped_updates"] for row in rows) == 0  # those that failed were cut off
+    state = json.loads((checkpoint.find(run) / "state.json").read_text())
+    assert state["backoff"] == {"rate_factor": 0.5, "step": 5, "halvings": 1}
+
+    class KilledError(Exception):
+        pass
+
+    def kill(*args: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(checkpoint, "remove_after", kill)
+        train_quietly(small(struck, run__checkpoint_every="2", **UNMEASURED))
+    assert_same_run(resume(struck), run)
+
+
+def test_weights_that_are_useless_in_play_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Step 5 makes weights so large that activations overflow.
+
+    Their checkpoint is removed, and step 5 is made again from step 4.
+    """
+    update = Update.run
+
+    def ruinous(self: Update) -> Any:
+        means = update(self)
+        actor = self.optimizer.param_groups[0]
+        if self.step == 4 and actor["lr"] > 0.4 * RATE:
+            with torch.no_grad():
+                actor["params"][1].fill_(3e38)
+        return means
+
+    monkeypatch.setattr(Update, "run", ruinous)
+    run, text = train_aloud(small(tmp_path / "run", **UNMEASURED))
+    assert "step 6: the model's logits are not finite" in text and "the checkpoint after step 4" in text
+    rates = [row["train/learning_rate"] for row in rows_of(run)]
+    assert rates == pytest.approx([rate_at(step, 1.0 if step < 4 else 0.5) for step in range(STEPS)])
+    assert steps_of(run) == list(range(STEPS + 1))
+    for folder in checkpoint.checkpoints(run):
+        weights = load_file(folder / "adapter" / "adapter_model.safetensors")
+        assert all((value.abs() < 1e20).all() for value in weights.values())
+
+
+def test_it_gives_up_after_five_halvings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses_break(monkeypatch, first=2, above=0.0)
+    run = tmp_path / "run"
+    with pytest.raises(DivergedError, match=r"after each of 5 halvings .*ppo\.learning_rate"):
+        train_quietly(small(run, **UNMEASURED))
+    state = json.loads((checkpoint.find(run) / "state.json").read_text())
+    assert state["backoff"] == {"rate_factor": 1 / 32, "step": 3, "halvings": 5}
+
+
+def test_a_base_that_is_useless_is_an_error_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def useless(self: LLMPPO, *args: object) -> bool:
+        raise DivergedError("step 1: the model's logits are not finite", self.step, in_play=True)
+
+    monkeypatch.setattr(LLMPPO, "collect_rollouts", useless)
+    with pytest.raises(DivergedError, match=r"not finite, and there is no checkpoint"):
+        train_quietly(small(tmp_path / "run", **UNMEASURED))

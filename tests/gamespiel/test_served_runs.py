@@ -1,28 +1,261 @@
-"""Runs whose environments are on a server: ``env_mode`` and the configuration files that people have."""
+"""Runs with servers: environments on them, vLLM and its command lines, and the files that people have."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
+import signal
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.loggers import read_rows
-from gamespiel.config import ConfigError, evaluation_notices, from_dict, resolve
+from gamespiel.agents.sampling.vllm import connect as connecting
+from gamespiel.agents.sampling.vllm.checks import UnsuitableServerError
+from gamespiel.assembly import list_urls
+from gamespiel.cli import main
+from gamespiel.config import ConfigError, InvalidValueError, evaluation_notices, from_dict, notices, resolve
 from gamespiel.evaluation import evaluate
 from gamespiel.kinds import declaration_of
 from gamespiel.options import EvalOptions
+from gamespiel.report.dashboard import Dashboard
+from gamespiel.stopping import Stopped
 from gamespiel.training import train
+from gamespiel.vllm_command import count_slots, round_rank, vllm_commands
 from task_gym.errors import ArgumentError
 from task_gym.remote import read_settings
 from task_gym.remote.hosts import host_of
+from tests.agents.fake_vllm import FakeVllm
+from tests.agents.toys import make_policy
 from tests.game_gym.test_remote_faults import FAULTS
-from tests.gamespiel.runs import quiet
+from tests.gamespiel.runs import (
+    assert_same_run,
+    quiet,
+    resume,
+    rows_of,
+    shown,
+    small,
+    steps_of,
+    train_quietly,
+)
 from tests.gamespiel.serving.servers import served
 from tests.task_gym.remote.stub import Stub
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVllm]:
+    monkeypatch.setattr(connecting, "default_folder", lambda: tmp_path / "adapters")
+    fake = FakeVllm(make_policy(lora={"r": 16}))
+    yield fake
+    fake.stop()
+
+
+def served_config(folder: Path, server: FakeVllm, **more: str) -> Any:
+    where = {"run__use_vllm": "true", "run__vllm_base_url": server.url, "run__exact_every": "null"}
+    return small(folder, **(where | {"ppo__num_train_steps": "3", "run__eval_games": "2"} | more))
+
+
+def test_a_signal_ends_the_wait_for_a_dead_server(
+    server: FakeVllm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies in the third step's update, after which the next version of the adapters is waited for."""
+    settings = {"ppo__num_train_steps": "5", "run__checkpoint_every": "100", "run__eval_games": "0"}
+    whole = train_quietly(served_config(tmp_path / "whole", server, **settings))
+    run, activity, console = tmp_path / "run", Dashboard.activity, quiet()
+    threads, signalled = list[threading.Thread](), list[float]()
+
+    def kill() -> None:
+        ends = time.monotonic() + 120
+        while "waiting for it" not in shown(console) and time.monotonic() < ends:
+            time.sleep(0.02)
+        signalled.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def show(self: Dashboard, now: str, done: int, total: int) -> None:
+        activity(self, now, done, total)
+        if (now, self._pace.step) == ("turns learned from", 2) and not threads:
+            server.stop()
+            threads.append(threading.Thread(target=kill, daemon=True))
+            threads[0].start()
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped) as caught:
+        patch.setattr(Dashboard, "activity", show)
+        train(served_config(run, server, **settings), console=console)
+    assert time.monotonic() - signalled[0] < 60.0  # a server is waited for for an hour
+    said = shown(console)
+    assert caught.value.number == signal.SIGTERM and steps_of(run) == [0, 3]
+    assert "waiting for it" in said and "stopped after step 3 of 5" in said
+    server.start()
+    assert_same_run(resume(run), whole)
+
+
+def test_an_evaluation_asks_the_server(server: FakeVllm, here: Path) -> None:
+    run = train_quietly(served_config(here / "run", server))
+    config = served_config(here / "run", server)
+    found = {}
+    for name, own in {"there": config, "here": small(here / "run")}.items():
+        asked = len(server.requests)
+        options = EvalOptions(own, checkpoint=run, num_episodes=3, output=here / f"{name}.json")
+        rows = evaluate(options, quiet())["sampled"]
+        found[name] = {seat: (row["score"], row["success"]) for seat, row in rows.items()}
+        assert (len(server.requests) > asked) == (name == "there")
+    assert found["there"] == found["here"]
+    assert checkpoint.find(run).name == "step-000003"
+    asked = len(server.requests)
+    assert main(["watch", "--checkpoint", str(run), "--seed", "1"]) == 0
+    assert len(server.requests) > asked
+    assert main(["watch", "--checkpoint", str(run), "--run.use_vllm", "false"]) == 0
+
+
+def test_a_run_without_its_server(tmp_path: Path) -> None:
+    config = small(tmp_path / "run", run__use_vllm="true", run__vllm_base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(UnsuitableServerError, match=r"vLLM server http://127\.0\.0\.1:9 gave no answer"):
+        train_quietly(config)
+    assert not (tmp_path / "run").exists()
+
+
+# -- configuration -----------------------------------------------------------------------------------------
+
+
+def test_one_address_or_several() -> None:
+    for given in ("http://a/v1,http://b/v1", ["http://a/v1", "http://b/v1"]):
+        config = from_dict({"use_vllm": True, "vllm_base_url": given})
+        assert list_urls(config.run.vllm_base_url) == ["http://a/v1", "http://b/v1"]
+    config = resolve("tiny", overrides=[("run.use_vllm", "true"), ("run.vllm_base_url", "http://a,http://b")])
+    assert list_urls(config.run.vllm_base_url) == ["http://a", "http://b"]
+    for secret in ("http://any:s3cret@h/v1", ["http://h/v1", "http://any:s3cret@h/v1"]):
+        with pytest.raises(ConfigError, match=r"^run.vllm_base_url: an address with a user") as caught:
+            from_dict({"use_vllm": True, "vllm_base_url": secret})
+        assert "s3cret" not in str(caught.value)
+    (notice,) = notices(from_dict({"vllm_gap_limit": 0.5}))
+    assert notice == "run.vllm_gap_limit = 0.5 is not used: run.use_vllm is false."
+
+
+# -- the command line of a server --------------------------------------------------------------------------
+
+
+def words(command: str) -> dict[str, str]:
+    """Returns a command line's options and variables with their values."""
+    found, parts = {}, shlex.split(command)
+    for part, after in zip(parts, [*parts[1:], ""], strict=True):
+        if part.startswith("--"):
+            found[part] = "" if after.startswith("--") else after
+        elif "=" in part and part.split("=")[0].isupper():
+            found[part.split("=")[0]] = part.split("=", 1)[1]
+    return found
+
+
+@pytest.mark.parametrize("name", ["games_served", "trace_served"])
+def test_the_command_of_docker_files(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files that people have, with a model that can be served."""
+    config = resolve(
+        files=[FILES / f"{name}.json"],
+        overrides=[("model.model_name", "Qwen/Qwen3-4B"), ("model.dtype", "bfloat16")],
+    )
+    (command,) = vllm_commands(config)
+    assert main(["vllm-command", "--preset", "qwen3-4b"]) == 0
+    assert "api_server --model Qwen/Qwen3-4B" in capsys.readouterr().out
+    found = words(command)
+    assert found["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
+    assert (found["--host"], found["--port"]) == ("localhost", "8000")
+    assert (found["--max-lora-rank"], found["--max-loras"], found["--max-cpu-loras"]) == ("16", "1", "2")
+    assert found["--generation-config"] == "vllm" and found["--hf-overrides"] == '{"head_dtype": "float32"}'
+    cooled = name == "trace_served" and config.ppo.temperature != 1
+    assert ("--logprobs-mode" in found) == cooled
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_seeds_of_replies_do_not_end_a_server_on_the_cpu(device: str) -> None:
+    """There vLLM 0.32.0 must not split prompts; choices have no seeds."""
+    overrides = {"model.model_name": "Qwen/Qwen3-4B", "run.device": device}
+    texts, choices = (
+        words(vllm_commands(resolve(overrides=(overrides | {"env.decode": decode}).items()))[0])
+        for decode in ("text", "choice")
+    )
+    assert ("--no-enable-chunked-prefill" in texts) == (device == "cpu")
+    assert "--no-enable-chunked-prefill" not in choices
+
+
+def test_every_command_that_is_printed_listens_on_this_machine_or_has_a_token() -> None:
+    """A server that loads adapters while it runs opens the folders that callers name."""
+    for host in ("127.0.0.1", "localhost", "[::1]", "h", "0.0.0.0"):
+        given = {"model.model_name": "Qwen/Qwen3-4B", "run.vllm_base_url": f"http://{host}:1"}
+        (command,) = vllm_commands(resolve(overrides=given.items()))
+        found = words(command)
+        local = found["--host"] in ("127.0.0.1", "localhost", "::1")
+        # The shell refuses to start it if the token is empty.
+        assert local or found["VLLM_API_KEY"].startswith("${VLLM_API_KEY:?")
+    root = Path(__file__).parents[2]
+    pages = [*root.glob("*.md"), *(root / "docs").glob("*.md"), *(root / "benchmarks").glob("*.md")]
+    printed = [
+        line
+        for page in pages
+        for line in page.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+        if "VLLM_ALLOW_RUNTIME_LORA_UPDATING=" in line
+    ]
+    assert len(printed) >= 3
+    assert [line for line in printed if not re.search(r"--host (127\.0\.0\.1|localhost)", line)] == []
+
+
+def test_several_servers_of_a_run_with_a_pool() -> None:
+    overrides = {
+        "model.model_name": "Qwen/Qwen3-4B", "lora.r": "20", "env.opponent": "self",
+        "self_play.learn": "one", "self_play.pool_size": "5", "ppo.average_decay": "0.5",
+        "run.vllm_base_url": "http://10.0.0.3:8001/v1,http://127.0.0.1:8002", "run.device": "cpu",
+    }  # fmt: skip
+    config = resolve(overrides=overrides.items())
+    first, second = vllm_commands(config, batch_invariant=True)
+    assert "VLLM_API_KEY" in words(first) and "VLLM_API_KEY" not in words(second)
+    assert words(first)["--host"] == "0.0.0.0" and words(second)["--host"] == "127.0.0.1"
+    assert words(first)["--max-lora-rank"] == "32" and words(second)["VLLM_BATCH_INVARIANT"] == "1"
+    # The newest and five snapshots in a batch; the average and the next version are kept besides.
+    assert count_slots(config) == (6, 8)
+    assert words(second)["--dtype"] == "float32" and "--hf-overrides" not in words(second)
+
+
+def test_models_and_ranks_that_can_be_served() -> None:
+    assert [round_rank(rank) for rank in (1, 2, 8, 9, 33, 400)] == [1, 8, 8, 16, 64, 512]
+    with pytest.raises(InvalidValueError, match=r"lora.r is 513, .* at most 512"):
+        round_rank(513)
+    with pytest.raises(InvalidValueError, match="'tiny' has attention heads of 16 numbers"):
+        vllm_commands(resolve())
+    unknown = [("model.model_name", "Qwen/Q"), ("model.random_weights", "true")]
+    with pytest.raises(InvalidValueError, match="a model that no server has"):
+        vllm_commands(resolve(overrides=unknown))
+
+
+# -- the files that people have ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["games_served", pytest.param("trace_served", marks=pytest.mark.families)])
+def test_the_docker_files_train(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are, but for containers, the port and the size."""
+    monkeypatch.setattr(connecting, "default_folder", lambda: tmp_path / "adapters")
+    fake = FakeVllm(make_policy(lora={"r": 16}), mode="processed_logprobs")
+    smaller = {
+        "env.env_mode": "local", "run.vllm_base_url": fake.url, "run.output_dir": str(tmp_path / "run"),
+        "run.device": "cpu", "run.eval_games": "0", "run.exact_every": "0", "ppo.batch_size": "2",
+        "ppo.num_train_steps": "1", "ppo.ppo_epochs": "1", "ppo.max_new_tokens": "8",
+    }  # fmt: skip
+    # In containers traces are written, and games are drawn from all.
+    smaller |= {"env.game": "kuhn_poker"} if name == "games_served" else {"env.decode": "text"}
+    run = train_quietly(resolve(files=[FILES / f"{name}.json"], overrides=smaller.items()))
+    fake.stop()
+    (row,) = rows_of(run)
+    assert row["train/sampler_gap_max"] < 1e-4
+    asked = [body for body in fake.requests if len(body.get("logprob_token_ids", "")) < 128]
+    assert {"stop_token_ids" in body for body in asked} == {name == "trace_served"}
+
+
 SMALL = {
     "run.use_vllm": "false", "ppo.batch_size": "2", "ppo.mini_batch_size": "2", "ppo.ppo_epochs": "1",
     "ppo.gradient_accumulation_steps": "1", "ppo.num_train_steps": "2", "ppo.max_new_tokens": "8",
@@ -54,18 +287,15 @@ def test_keys_of_servers() -> None:
     names = ("image", "mem_limit", "cpu_limit", "pull", "host", "timeout")
     assert [found[name] for name in names] == ["a/b:c", "2g", 1.5, True, "ssh://u@h", 5.0]
     assert "base_url" not in found
-    with pytest.raises(ConfigError, match=r"env.env_mode = 'url' needs env.base_url"):
-        from_dict({"env_mode": "url"})
     (notice,) = evaluation_notices(from_dict({"image": "a", "task_id": 0}))
     assert notice == "env.image = 'a' has no effect with env.env_mode local."
     assert "backend" not in arguments({"task_id": 0})
 
 
-def test_the_hosts_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_hosts_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AFFINETES_HOSTS_CONFIG", raising=False)
     assert host_of("game") is None
-    file = tmp_path / "affinetes_hosts.json"
+    file = here / "affinetes_hosts.json"
     file.write_text(
         '{"game": ["ssh://a@b", "ssh://c@d"], "default": {"hosts": ["localhost"], "mode": "docker"}}'
     )
@@ -85,7 +315,7 @@ def test_the_hosts_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         file.write_text(text)
         with pytest.raises(ArgumentError, match=message):
             host_of("game")
-    monkeypatch.setenv("AFFINETES_HOSTS_CONFIG", str(tmp_path / "none.json"))
+    monkeypatch.setenv("AFFINETES_HOSTS_CONFIG", str(here / "none.json"))
     with pytest.raises(ArgumentError, match=r"none.json: .* cannot be read"):
         host_of("game")
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, SIGHUP and lost readers: a run stops with a checkpoint, or goes on."""
+"""Ctrl-C, signals, kills and lost readers: a run stops with a checkpoint, or goes on."""
 
 from __future__ import annotations
 
@@ -16,17 +16,23 @@ from typing import Any
 
 import pytest
 
-from gamespiel import measures, training
-from gamespiel.config import saved_config
+from gamespiel import callbacks, measures, training
+from gamespiel.agents.runs.loggers import read_rows
+from gamespiel.cli import main
 from gamespiel.records import read_records
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from tests.gamespiel.runs import (
     ROOT,
+    STAGED,
     STEPS,
     assert_same_run,
     quiet,
+    resume,
+    rows_of,
+    shown,
     small,
+    staged,
     steps_of,
     train_command,
     train_quietly,
@@ -51,7 +57,20 @@ def signalled(
         patch.setattr(Dashboard, "activity", interrupting)
         with pytest.raises(Stopped) as caught:
             training.train(small(run, **{"run__checkpoint_every": "100"} | more), console=console)
-    return caught.value.number, console.file.getvalue()  # type: ignore[attr-defined]
+    return caught.value.number, shown(console)
+
+
+def start(run: Path, until: int, **more: str) -> subprocess.Popen[str]:
+    """Starts ``python train.py`` in another process; returns it when it has logged ``until`` steps."""
+    process = subprocess.Popen(
+        train_command(run, **more), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    metrics = run / "metrics.jsonl"
+    deadline = time.monotonic() + 600
+    while not metrics.exists() or metrics.read_text().count("\n") < until:
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
+        time.sleep(0.002)
+    return process
 
 
 def test_a_hangup_stops_after_the_last_whole_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,15 +86,6 @@ def test_a_hangup_stops_after_the_last_whole_step(tmp_path: Path, monkeypatch: p
     assert {row["step"] for row in read_records(run)} == {0}
 
 
-def test_each_resume_keeps_the_games_of_before_and_after_alone(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    train_quietly(small(run, ppo__num_train_steps="1"))
-    assert [row["step"] for row in read_records(run)] == [0] * 6 + [1] * 6
-    config = small(run, ppo__num_train_steps="2")
-    train_quietly(config, resume=run)
-    assert [row["step"] for row in read_records(run)] == [0] * 6 + [2] * 6
-
-
 def test_a_step_that_outlasts_the_grace_is_given_up(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,8 +96,7 @@ def test_a_step_that_outlasts_the_grace_is_given_up(
     )
     assert caught == signal.SIGTERM and steps_of(run) == [0, 2]
     assert "(run.grace_seconds): the checkpoint is that of step 2" in " ".join(said.split())
-    train_quietly(saved_config(run), resume=run)
-    assert_same_run(run, finished)
+    assert_same_run(resume(run), finished)
 
 
 def test_a_signal_during_an_evaluation_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,20 +135,50 @@ def test_only_sigterm_has_a_deadline() -> None:
     assert stop.late and stop.number == signal.SIGHUP
 
 
+def test_ctrl_c_stops_after_the_last_whole_step(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real signal comes when the fourth step is shown: the fifth is begun, dropped and played again."""
+    write = callbacks.DisplayWriter.write
+
+    def interrupting(self: callbacks.DisplayWriter, *args: object) -> None:
+        write(self, *args)  # type: ignore[arg-type]
+        if self._model.step == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    console, run = quiet(), tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.DisplayWriter, "write", interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            training.train(small(run, run__checkpoint_every="100"), console=console)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    said = shown(console)
+    assert f"stopped after step 4 of {STEPS}" in said and said.count("Ctrl-C once more stops at once") == 1
+    assert steps_of(run) == [0, 4]
+    assert rows_of(run) == rows_of(finished)[:4]
+    assert_same_run(resume(run), finished)
+
+
+def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupting(self: callbacks.DisplayWriter, *args: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(callbacks.DisplayWriter, "write", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        train_quietly(small(tmp_path / "run", run__eval_games="0"))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert steps_of(tmp_path / "run") == [0]  # not even the checkpoint of the first step
+
+
 @pytest.mark.launch
 def test_the_command_returns_the_signals_status(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    process = subprocess.Popen(
-        train_command(run), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    deadline = time.monotonic() + 300
-    while not (run / "metrics.jsonl").exists() and time.monotonic() < deadline:
-        time.sleep(0.002)
+    process = start(tmp_path / "run", until=1)
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert "gamespiel: stopped by SIGTERM\n" in said and "Traceback" not in said
-    assert steps_of(run)[-1] < STEPS
+    assert steps_of(tmp_path / "run")[-1] < STEPS
 
 
 @pytest.mark.launch
@@ -181,3 +220,51 @@ def test_a_lost_terminal_leaves_a_checkpoint_and_status_129(tmp_path: Path) -> N
     assert process.wait(timeout=60) == 129
     first, stopped = steps_of(run)
     assert first == 0 and stopped == metrics.read_text().count("\n")
+
+
+@pytest.mark.launch
+def test_sigint_leaves_a_checkpoint_from_which_the_command_line_goes_on(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    process = start(run, until=2, run__checkpoint_every="100")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    (first, stopped) = steps_of(run)
+    assert process.returncode == 130  # 128 + SIGINT, as for a shell command that Ctrl-C ended
+    assert first == 0 and 2 <= stopped < STEPS
+    assert f"stopped after step {stopped} of {STEPS}" in output and "gamespiel: interrupted" in output
+    assert "Traceback" not in output
+    assert rows_of(run) == rows_of(finished)[:stopped]
+    assert main(["train", "--resume", str(run)]) == 0
+    assert_same_run(run, finished)
+    capsys.readouterr()
+    assert main(["eval", "--checkpoint", str(run), "--num_episodes", "5"]) == 0
+    # If the run's path is long, the title wraps between any two words.
+    assert "against random" in " ".join(capsys.readouterr().out.split())
+    assert (run / "eval-sampled-kuhn_poker-random.json").is_file()
+
+
+@pytest.mark.launch
+def test_sigkill_loses_no_more_than_the_steps_since_the_checkpoint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run has a curriculum, whose stages and failures go back with the checkpoint.
+
+    As long as the process trains, another one does not go on with its run; a kill releases it at once.
+    """
+    run, more = tmp_path / "run", {"run__checkpoint_every": "3"}
+    whole = train_quietly(staged(tmp_path / "whole", **more))
+    process = start(run, until=5, **more, **{name.replace(".", "__"): text for name, text in STAGED.items()})
+    process.send_signal(signal.SIGSTOP)  # or it might end before it is killed
+    before = (run / "config.yaml").read_text()
+    assert main(["train", "--resume", str(run), "--run.device", "cpu"]) == 2
+    assert f"gamespiel: run '{run}' is in use: another run is training there" in capsys.readouterr().err
+    assert process.poll() is None and (run / "config.yaml").read_text() == before
+    process.kill()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    logged, kept = len(read_rows(run / "metrics.jsonl")), steps_of(run)[-1]
+    assert kept in (3, 6, 9) and logged >= kept
+    assert rows_of(run) == rows_of(whole)[:logged]
+    assert_same_run(resume(run), whole)

@@ -1,10 +1,15 @@
-"""Training: a run's files, and the errors before it begins."""
+"""Training: a run's files, the errors before it begins, and its folder, which belongs to one process."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
+import signal
+import subprocess
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,11 +22,21 @@ from gamespiel.agents.models.loading import ModelError
 from gamespiel.agents.models.optimizer import read_moments
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
-from gamespiel.config import InvalidValueError, load, resolve, saved_config
+from gamespiel.config import InvalidValueError, load, resolve, save, saved_config
 from gamespiel.kinds.games.declaration import DECLARATION
-from gamespiel.training import train
+from gamespiel.runs import RunInUseError
 from task_gym.errors import GameError, OpponentError, TaskGymError
-from tests.gamespiel.runs import ROOT, STEPS, assert_same_run, quiet, rows_of, small, steps_of, train_quietly
+from tests.gamespiel.runs import (
+    ROOT,
+    STEPS,
+    assert_same_run,
+    resume,
+    rows_of,
+    small,
+    steps_of,
+    train_aloud,
+    train_quietly,
+)
 
 
 def test_a_runs_folder(finished: Path) -> None:
@@ -71,12 +86,10 @@ def test_the_summary_has_before_and_after(finished: Path) -> None:
 
 
 def test_the_tables_and_what_to_do_next_are_printed(tmp_path: Path) -> None:
-    console = quiet()
     more = {"lora__lora_dropout": "0.1", "ppo__num_train_steps": "5", "run__eval_games": "0"}
     more |= {"run__checkpoint_every": "2", "run__keep_checkpoints": "2"}
-    folder = train(small(tmp_path / "run", **more), console=console)
+    folder, text = train_aloud(small(tmp_path / "run", **more))
     assert steps_of(folder) == [4, 5]  # 0, 2, 4 and the last
-    text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "lora.lora_dropout = 0.1 is applied nowhere" in text
     assert f"run folder: {folder}" in text
     assert "share of best response" in text and "success rate" not in text  # no games, no sampled measures
@@ -85,18 +98,15 @@ def test_the_tables_and_what_to_do_next_are_printed(tmp_path: Path) -> None:
         f"gamespiel train --resume {folder} --ppo.num_train_steps 10  # go on; "
         f"play it: gamespiel.load_policy({str(folder)!r})",
     ]
-    # Against a search there are no exact values, so there is no measure at all.
-    console = quiet()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_without_measures_and_without_a_folder() -> None:
+    """Against a search there are no exact values; the folder is a new one."""
     nothing = {"env__opponent": "mcts:2", "ppo__num_train_steps": "1", "run__eval_games": "0"}
-    train(small(tmp_path / "unmeasured", **nothing), console=console)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    config = small(Path(), **nothing)
+    run, text = train_aloud(dataclasses.replace(config, run=dataclasses.replace(config.run, output_dir=None)))
     assert "before" not in text and "decisions in" in text and "--exact" not in text
-
-
-def test_a_run_without_a_folder_gets_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    config = small(tmp_path, ppo__num_train_steps="1", run__eval_games="0")
-    run = train_quietly(dataclasses.replace(config, run=dataclasses.replace(config.run, output_dir=None)))
     assert run.parent == Path("runs")
     assert run.name.startswith("kuhn_poker-") and run.name.endswith("-seed3")
     assert load(run / "config.yaml").run.output_dir == str(run)
@@ -109,22 +119,21 @@ def weights(checkpoint_folder: Path) -> dict[str, torch.Tensor]:
 
 def test_a_new_run_from_the_weights_of_another(finished: Path, tmp_path: Path) -> None:
     """The new run has another game and seed, starts at step 0, and has a new optimizer."""
-    console = quiet()
     asked = small(
         tmp_path / "run", env__game="leduc_poker", env__max_turns="20", run__seed="5", run__eval_games="0",
         run__init_from=str(finished), ppo__num_train_steps="1",
     )  # fmt: skip
-    run = train(asked, console=console)
+    run, said = train_aloud(asked)
     newest = checkpoint.find(finished)
     assert saved_config(run).run.init_from == str(newest)  # names the step: the other run may go on
-    assert f"starting from the weights of {newest}" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"starting from the weights of {newest}" in said
     begun, taken = weights(run / "checkpoints" / "step-000000"), weights(newest)
     assert begun.keys() == taken.keys()
     assert [name for name in begun if not torch.equal(begun[name], taken[name])] == []
     state = json.loads((run / "checkpoints" / "step-000000" / "state.json").read_text())
     assert (state["step"], state["num_timesteps"]) == (0, 0)
     assert read_moments(run / "checkpoints" / "step-000000" / "optimizer.safetensors")["state"] == {}
-    train_quietly(saved_config(run), resume=run)  # its configuration has init_from
+    resume(run)  # its configuration has init_from
 
 
 @pytest.mark.parametrize(
@@ -151,25 +160,22 @@ def test_named_errors_leave_no_folder(
     assert not (tmp_path / "run").exists()
 
 
-def test_output_dirs_that_are_refused(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_dirs_that_are_refused(finished: Path, here: Path) -> None:
     """An unset shell variable, which is an empty name, must not make a run of the current directory."""
-    lost, file = tmp_path / "lost", tmp_path / "file"
+    lost, file = here / "lost", here / "file"
     shutil.copytree(finished, lost)
     (lost / "config.yaml").unlink()
     file.write_text("")
-    monkeypatch.chdir(tmp_path)
     for name, message in (
         ("", r"run\.output_dir is empty"),
         (str(file), r"run.output_dir .*file' is a file"),
         (str(lost), r"has checkpoints, but no config\.yaml"),
         (str(finished), "already holds a run: go on with --resume"),
     ):
-        before = {path: path.stat().st_mtime_ns for path in (*tmp_path.iterdir(), *finished.rglob("*"))}
+        before = {path: path.stat().st_mtime_ns for path in (*here.iterdir(), *finished.rglob("*"))}
         with pytest.raises(InvalidValueError, match=message):
-            train_quietly(small(tmp_path, run__output_dir=name))
-        after = {path: path.stat().st_mtime_ns for path in (*tmp_path.iterdir(), *finished.rglob("*"))}
+            train_quietly(small(here, run__output_dir=name))
+        after = {path: path.stat().st_mtime_ns for path in (*here.iterdir(), *finished.rglob("*"))}
         assert after == before
 
 
@@ -213,8 +219,7 @@ def test_a_full_disk_is_named_and_the_run_goes_on(finished: Path, tmp_path: Path
     with pytest.raises(runs.DiskFullError, match=said):
         train_quietly(small(run))
     (run / "metrics.jsonl").unlink()
-    train_quietly(saved_config(run), resume=run)
-    assert_same_run(run, finished)
+    assert_same_run(resume(run), finished)
 
 
 def test_the_card_and_the_adapters_name_no_folder(finished: Path) -> None:
@@ -226,3 +231,70 @@ def test_the_card_and_the_adapters_name_no_folder(finished: Path) -> None:
     assert json.loads(settings)["base_model_name_or_path"] is None
     for place in (str(ROOT), str(finished)):
         assert place not in card + settings
+
+
+def test_runs_of_one_second_have_a_folder_each(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs.time, "strftime", lambda form: "20260102-030405")
+    config = small(here)
+    unnamed = dataclasses.replace(config, run=dataclasses.replace(config.run, output_dir=None))
+    with ExitStack() as stack:
+        folders = [stack.enter_context(runs.create(unnamed)) for _ in range(3)]
+    name = Path("runs/kuhn_poker-20260102-030405-seed3")
+    assert folders == [name, Path(f"{name}-2"), Path(f"{name}-3")]
+
+
+def test_a_named_folder_is_one_runs(tmp_path: Path) -> None:
+    config = small(tmp_path / "run")
+    with (
+        runs.create(config) as folder,
+        pytest.raises(RunInUseError, match=f"run '{folder}' is in use"),
+        runs.create(config),
+    ):
+        raise AssertionError("two runs have the folder")
+    save(config, folder / "config.yaml")
+    for attempt in (runs.check_free, lambda config: runs.create(config).__enter__()):
+        with pytest.raises(InvalidValueError, match="already holds a run: go on with --resume"):
+            attempt(config)
+    with pytest.raises(InvalidValueError, match=r"run.output_dir .*/run': Not a directory"):
+        runs.create(small(folder / "config.yaml" / "run")).__enter__()
+
+
+def test_a_kill_lets_go(tmp_path: Path) -> None:
+    """The lock is released even if a child of the killed process lives on."""
+    reading, writing = os.pipe()
+    process = os.fork()  # which has imported everything
+    if not process:
+        try:
+            with runs.own(tmp_path):
+                child = subprocess.Popen(["sleep", "60"])
+                os.write(writing, f"{child.pid}\n".encode())
+                time.sleep(60)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    with open(reading) as told:
+        child_id = int(told.readline())
+    try:
+        with pytest.raises(RunInUseError), runs.own(tmp_path):
+            pass
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        os.kill(child_id, 0)  # it lives
+        with runs.own(tmp_path):
+            pass
+    finally:
+        os.kill(child_id, signal.SIGKILL)
+
+
+def test_a_run_that_was_faster_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process writes a run to the folder between the first check and the lock."""
+    config, own = small(tmp_path / "run"), runs.own
+
+    def slow(folder: Path) -> object:
+        save(config, folder / "config.yaml")
+        return own(folder)
+
+    runs.check_free(config)
+    monkeypatch.setattr(runs, "own", slow)
+    with pytest.raises(InvalidValueError, match="already holds a run"), runs.create(config):
+        raise AssertionError("the other run was overwritten")

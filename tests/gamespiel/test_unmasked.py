@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 
 from gamespiel import evaluation
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.stats import mean_interval, wilson
 from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.sampling.texts import TextSampler
 from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main
-from gamespiel.config import Config, ConfigError, InvalidValueError, resolve, saved_config
+from gamespiel.config import Config, InvalidValueError, resolve, saved_config
 from gamespiel.environments import make_envs, make_one_env, make_reply_env
 from gamespiel.episodes import measure_agent, measure_written, reply_constraint
 from gamespiel.evaluation import evaluate
@@ -34,13 +30,13 @@ from gamespiel.options import EvalOptions
 from gamespiel.report.tables import replies_note, replies_table
 from gamespiel.tracks import TrackError, find_track, list_changes, require_one_track
 from tests.gamespiel.endpoints.models import Body, ModelStub
-from tests.gamespiel.runs import assert_same_run, quiet, rows_of, small, train_quietly
+from tests.gamespiel.runs import assert_repeated, evaluate_aloud, quiet, rows_of, small, train_quietly
 
 KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
 UNLISTED = {"env__list_actions": "false", "env__answer": "name"}
 TIC_TAC_TOE = [("env.task_id", "null"), ("env.game", "tic_tac_toe")]
-Script = Callable[[str, int], str] | str
-"""The reply to a prompt's text and the number of earlier calls; a text is always the same."""
+Script = Callable[[str], str] | str
+"""The reply to a prompt's text; a text is always the same."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,6 @@ class Scripted(FreeText):
         sampled: The script of sampled replies.
         greedy: That of greedy ones.
         cut: Whether replies count as cut.
-        calls: The prompts of earlier calls.
     """
 
     ends: frozenset[int] = frozenset()
@@ -59,7 +54,6 @@ class Scripted(FreeText):
     sampled: Script = ""
     greedy: Script = ""
     cut: bool = False
-    calls: list[int] = field(default_factory=list, compare=False)
 
     def is_cut(self, tokens: tuple[int, ...]) -> bool:
         return self.cut
@@ -71,8 +65,7 @@ class Scripted(FreeText):
         """Returns the replies' tokens."""
         assert uniforms is None or uniforms(0).shape == (len(prompts),)
         script = self.greedy if uniforms is None else self.sampled
-        texts = [script if isinstance(script, str) else script(text, len(self.calls)) for text in prompts]
-        self.calls.append(len(prompts))
+        texts = [script if isinstance(script, str) else script(text) for text in prompts]
         return [tuple(map(ord, text)) for text in texts]
 
 
@@ -103,7 +96,7 @@ def policy() -> LLMPolicy:
     return make_policy(config(), make_envs(config().env, 1))
 
 
-def first_legal(prompt: str, call: int) -> str:
+def first_legal(prompt: str) -> str:
     """Returns the first number that the prompt lists."""
     listed = re.search(r"^ *(\d+) *->", prompt.partition("Legal Actions:")[2], re.MULTILINE)
     assert listed is not None
@@ -144,28 +137,6 @@ def test_nothing_but_illegal_replies_gives_every_game_up(
     assert (row.score, row.success) == (mean_interval([0.0] * 20), wilson(0, 20))
     assert (row.cut_replies, row.cut_share) == (20 * replies, wilson(20 * replies, 20 * replies))
     assert row.tokens_per_reply == len(reply) and row.length == replies
-
-
-def test_two_illegal_replies_before_each_legal_one_give_no_game_up(policy: LLMPolicy) -> None:
-    """A wave's games take their turns together: the calls 0, 1, 3, 4, ... of the writer are illegal."""
-    given = config(*KUHN)
-    scripted = Scripted(sampled=lambda prompt, call: "0" if call % 3 == 2 else "hm")
-    row = measure_written(given, policy, scripted, 20, quiet())["all"]
-    masked = measure_agent(given, "first", 20, quiet())["all"]
-    legal = round(masked.length * 40)
-    assert (row.replies, row.illegal_replies, row.given_up) == (3 * legal, 2 * legal, 0)
-    assert row.illegal_share == wilson(2 * legal, 3 * legal)
-    # The score is the game's; 0.01 per illegal reply is only in the reward.
-    assert (row.score, row.returns) == (masked.score, masked.returns)
-
-
-def test_games_that_are_over_before_the_first_turn_have_no_reply(policy: LLMPolicy) -> None:
-    """Euchre: when a partner goes alone, the seat sits out. Such a game counts, and gives nothing up."""
-    given = config(("env.task_id", "null"), ("env.game", "euchre"))
-    rows = measure_written(given, policy, Scripted(sampled="none"), 30, quiet())
-    row, masked = rows["all"], measure_agent(given, "first", 30, quiet())["all"]
-    assert row.episodes == masked.episodes and row.given_up < row.episodes
-    assert row.replies == row.illegal_replies == 3 * row.given_up
 
 
 # -- the model's own replies -------------------------------------------------------------------------------
@@ -221,9 +192,8 @@ def test_results_have_the_masked_policy_and_replies_of_both_ways(tmp_path: Path)
     assert list(results["replies"]["sampled"]["all"]["score"]) == sampled["all"]["score"]
 
 
-@pytest.mark.usefixtures("scripted")
-def test_each_way_of_the_command_line_has_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("scripted", "here")
+def test_each_way_of_the_command_line_has_a_file() -> None:
     command = ["eval", "--model.model_name", "tiny", "--game", "kuhn_poker", "--num_episodes", "1"]
     for way in ("", "--unmasked", "--unmasked", "--decode text", "--decode text --max_new_tokens 5"):
         assert main([*command, *way.split()]) == 0
@@ -238,11 +208,9 @@ def test_each_way_of_the_command_line_has_a_file(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.usefixtures("scripted")
 def test_the_table_is_whole_in_a_narrow_terminal(tmp_path: Path) -> None:
-    console = Console(file=io.StringIO(), width=60)
     games = config(("env.task_ids", "[200000000, 1600000000]"))
     options = EvalOptions(games, num_episodes=10, unmasked=True, output=tmp_path / "result.json")
-    results = evaluate(options, console)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    results, text = evaluate_aloud(options, width=60)
     lines = [line for line in text.splitlines() if "written to" not in line and "loading" not in line]
     assert max(map(len, lines)) <= 60 and "…" not in text
     words = " ".join(text.split())
@@ -285,9 +253,8 @@ def test_traces_are_answered_with_the_output_itself(
     monkeypatch.setattr(
         evaluation, "reply_constraint", lambda policy, tokens: Scripted(sampled="", greedy="", cut=True)
     )
-    console = Console(file=io.StringIO(), width=60)
     options = EvalOptions(given, num_episodes=12, decode="text", output=tmp_path / "result.json")
-    results = evaluate(options, console)
+    results, text = evaluate_aloud(options)
     assert results["max_new_tokens"] == 1024
     for how in ("sampled", "greedy"):
         rows = results["replies"][how]
@@ -296,31 +263,8 @@ def test_traces_are_answered_with_the_output_itself(
             assert own["by_scoring"] == empty[name].to_dict()["by_scoring"]
             assert (own["episodes"], own["replies"]) == (empty[name].episodes, empty[name].episodes)
             assert (own["illegal_replies"], own["given_up"]) == (0, 0)
-    text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     assert "on CodeTrace-v0, sampled" in text and "on CodeTrace-v0, greedy" in text
     assert "replies cut by the token limit: sampled 100.0%, greedy 100.0%" in text
-
-
-# -- errors ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"unmasked": True, "exact": True}, r"--exact .* and --unmasked plays without one"),
-        ({"decode": "text", "exact": True}, r"and --decode text plays without one"),
-        ({"unmasked": True, "agent": "random"}, r"--unmasked is for a model that writes replies"),
-        ({"decode": "text", "agent": "first"}, r"--decode text is for a model .* not for --agent first"),
-        ({"unmasked": True, "greedy": True}, r"--unmasked shows greedy replies beside sampled ones"),
-        ({"unmasked": True, "decode": "text"}, r"either --unmasked .* or --decode text"),
-        ({"decode": "txt"}, r"'txt' was given, allowed: 'choice', 'text'; did you mean 'text'"),
-        ({"max_new_tokens": 5}, r"--max_new_tokens limits replies"),
-        ({"unmasked": True, "max_new_tokens": 0}, r"--max_new_tokens must be at least 1, not 0"),
-    ],
-)
-def test_options_that_exclude_each_other(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidValueError, match=message):
-        EvalOptions(config(), **options)
 
 
 def test_games_and_rules_that_have_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,17 +296,6 @@ def test_the_three_tracks() -> None:
         list_changes("unlistd")
 
 
-def test_the_list_cannot_be_left_out_of_prompts_for_ids(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"env\.answer must be 'name', not 'id'"):
-        small(tmp_path, env__list_actions="false")
-    with pytest.raises(ConfigError, match=r"unlist_steps .* env\.list_actions: false"):
-        small(tmp_path, curriculum__unlist_steps="[0, 2]")
-    with pytest.raises(ConfigError, match="first < last"):
-        small(tmp_path, curriculum__unlist_steps="[2, 2]", **UNLISTED)
-    with pytest.raises(ConfigError, match=r"unlist_steps is for games against an opponent"):
-        small(tmp_path, curriculum__unlist_steps="[0, 2]", env__opponent="self", **UNLISTED)
-
-
 def test_a_policy_still_chooses_behind_its_mask(tmp_path: Path) -> None:
     env = small(tmp_path, **UNLISTED).env
     text, info = make_one_env(env).reset(seed=1)
@@ -384,11 +317,7 @@ def test_training_takes_the_list_away_and_goes_on_bit_for_bit(tmp_path: Path) ->
     assert listed[0] == 1 and listed[3] == 0 and all(0 <= share <= 1 for share in listed)
     # Exact values are those of prompts without the list, answered by name.
     assert any("eval/share" in row for row in rows_of(whole))
-    part = tmp_path / "part"
-    shutil.copytree(whole, part)
-    for later in checkpoint.checkpoints(part)[3:]:  # of steps 3 and 4: killed after the second
-        shutil.rmtree(later)
-    assert_same_run(train_quietly(saved_config(part), resume=part), whole)
+    assert_repeated(whole, tmp_path / "part", 2)
 
 
 def test_results_say_their_track(finished: Path, tmp_path: Path, capsys: Any) -> None:

@@ -1,7 +1,8 @@
-"""Runs whose environments are played by workers: the same bits as without any."""
+"""Runs whose environments are played in threads or by workers: the same bits as without any."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -10,25 +11,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from gamespiel import assembly, training, workers
+from gamespiel import assembly, workers
+from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import play
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.runs.loggers import read_rows
+from gamespiel.agents.runs.manifest import replace_file
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.config import ConfigError, notices, require_built
-from gamespiel.environments import make_played_envs
+from gamespiel.config import Config, require_built, saved_config
+from gamespiel.environments import make_envs, make_played_envs
 from gamespiel.kinds.base import answers_of
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED
-from tests.gamespiel.runs import STAGED, assert_same_run, quiet, small, train_quietly
-
-pytestmark = pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
+from tests.gamespiel.runs import STAGED, assert_same_run, go_back, small, train_aloud, train_quietly
 
 SHORT = {
     "ppo__num_train_steps": "2", "run__eval_games": "2", "run__eval_steps": "1", "run__eval_episodes": "2",
     "run__exact_every": "0",
 }  # fmt: skip
 STAGES = {name.replace(".", "__"): value for name, value in STAGED.items()}
+SEARCHED = SHORT | {"env__opponent": "mcts:5x1"}
+forked = pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,6 +46,105 @@ def parts_everywhere() -> Iterator[None]:
     workers.close_pools()
 
 
+def search_config(folder: Path, threads: int | None, **more: str) -> Config:
+    """Returns the small configuration against a small search, of two steps."""
+    return small(folder, run__env_threads="null" if threads is None else str(threads), **SEARCHED | more)
+
+
+@pytest.mark.parametrize(
+    ("more", "threads"),
+    [
+        pytest.param({"env__opponent": "mcts-python:6x2"}, (1, 2), marks=pytest.mark.families),
+        pytest.param(
+            {"env__game": "leduc_poker", "model__dtype": "float32"}, (1, 4, None), marks=pytest.mark.trains
+        ),
+        pytest.param({"model__dtype": "bfloat16"}, (1, 4, None), marks=pytest.mark.trains),
+    ],
+    ids=["in Python", "leduc_poker", "bfloat16"],
+)
+def test_threads_change_no_bit(more: dict[str, str], threads: tuple[int | None, ...], tmp_path: Path) -> None:
+    first, *others = [train_quietly(search_config(tmp_path / f"{n}", n, **more)) for n in threads]
+    for run in others:
+        assert_same_run(run, first)
+    assert torch.get_num_threads() == 1  # run.num_threads, whatever the searches use
+
+
+def parts_of(config: Config) -> int | None:
+    return assembly.make_algorithm(config).parts
+
+
+def test_parts_where_a_search_may_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = [{"name": "easy", "opponent": "first"}, {"name": "hard", "opponent": {"first": 1, "NAME": 1}}]
+    for name, parts in (("mcts:5", 2), ("random", 1), ("ismcts:5", 2)):
+        assert parts_of(small(tmp_path, env__opponent=name)) == parts
+        staged = json.dumps(stages).replace("NAME", name)
+        assert parts_of(small(tmp_path, curriculum__stages=staged)) == parts
+    # There, all move at once, and "random" plays in place of a search.
+    assert parts_of(small(tmp_path, env__game="matching_pennies_3p", env__opponent="mcts:5")) == 1
+    mixed = small(tmp_path, env__opponent=json.dumps({"self": 1, "mcts:5": 1}))
+    assert parts_of(mixed) == 2
+    # The dearest stage decides: six episodes of 1.9 s and of 0.02 s in othello.
+    monkeypatch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.6)
+    for budget, parts in (("mcts:500x20", 2), ("mcts:50x2", 1)):
+        staged = json.dumps(stages).replace("NAME", budget)
+        assert parts_of(small(tmp_path, env__game="othello", curriculum__stages=staged)) == parts
+
+
+@pytest.mark.parametrize(
+    ("game", "opponent", "episodes", "parts"),
+    [
+        ("liars_dice", "mcts", 32, 1),  # upstream's budget, at most 3.2 ms per move: 0.1 s in a round of 32
+        ("othello", "mcts", 1, 2),  # 3.8 s
+        ("othello", "mcts:40x3", 32, 2),  # 120 of 20,000 rollouts: 23 ms, 0.73 s in a round
+        ("othello", "mcts:40x3", 16, 1),
+        ("othello", "mcts:5x1", 512, 1),  # 1 ms, 0.49 s in a round
+        ("othello", '{"random": 3, "mcts:40x3": 1}', 32, 1),  # a quarter of 0.73 s
+        ("hex", "mcts:50x2", 32, 1),  # 11x11 by default: 100 of 50,000 rollouts of 2.15 s, 4 ms
+    ],
+)
+def test_parts_follow_from_the_budget(
+    game: str, opponent: str, episodes: int, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.6)
+    config = small(tmp_path, env__game=game, env__opponent=opponent)
+    assert make_envs(config.env, episodes).parts == parts
+
+
+@pytest.fixture(scope="module")
+def search_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_quietly(search_config(tmp_path_factory.mktemp("searched") / "run", 2))
+
+
+def test_a_resumed_run_may_have_other_threads(search_run: Path, tmp_path: Path) -> None:
+    run = go_back(search_run, tmp_path / "run", 1)
+    config = saved_config(search_run)
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, env_threads=4, output_dir=None))
+    assert_same_run(train_quietly(config, resume=run), search_run)
+
+
+def test_a_run_keeps_its_parts(search_run: Path, tmp_path: Path) -> None:
+    """Even if the rule that decides them is another one by then."""
+    start = checkpoint.find(go_back(search_run, tmp_path / "run", 1))
+    state = json.loads((start / "state.json").read_text())
+    assert state["parts"] == 2
+    replace_file(start, "state.json", json.dumps(state | {"parts": 1}))
+    model = assembly.make_algorithm(saved_config(search_run))
+    assert model.parts == 2
+    checkpoint.load(model, start)
+    assert model.parts == 1
+    replace_file(start, "state.json", json.dumps(state | {"parts": "2"}))
+    with pytest.raises(CheckpointError, match="parts is '2': Input should be a valid integer"):
+        checkpoint.load(model, start)
+
+
+def test_a_saved_learner_keeps_its_parts(tmp_path: Path) -> None:
+    model = assembly.make_algorithm(search_config(tmp_path, 1))
+    model.save(tmp_path / "model")
+    assert LLMPPO.load(tmp_path / "model").parts == 2
+    plain = assembly.make_algorithm(small(tmp_path))
+    assert LLMPPO.load(tmp_path / "model", env=plain.env).parts == 2
+
+
 def lowest(texts: list[str], masks: Any, episodes: list[int], turn: int) -> Any:
     """Decides for each episode's own legal action, without a model."""
     return answers_of(
@@ -47,6 +152,7 @@ def lowest(texts: list[str], masks: Any, episodes: list[int], turn: int) -> Any:
     )
 
 
+@forked
 @pytest.mark.parametrize(
     "more",
     [
@@ -70,6 +176,7 @@ def test_workers_change_no_bit(more: dict[str, str], tmp_path: Path) -> None:
         assert [row.get("machine/workers_lost") for row in rows] == [0 if counted else None] * 2
 
 
+@forked
 def test_environments_in_workers_say_what_they_cannot_do(tmp_path: Path) -> None:
     envs = make_played_envs(small(tmp_path, run__env_workers="1"), 2)
     assert len(envs.envs) == 1 and envs.num_envs == 2 and envs.has_attr("state")
@@ -83,6 +190,7 @@ def test_environments_in_workers_say_what_they_cannot_do(tmp_path: Path) -> None
     envs.close()
 
 
+@forked
 def test_a_vector_of_stable_baselines3_steps_in_workers(tmp_path: Path) -> None:
     config = small(tmp_path, run__env_workers="2")
     vectors = [assembly.make_algorithm(given).env for given in (small(tmp_path), config)]
@@ -101,21 +209,19 @@ def test_a_vector_of_stable_baselines3_steps_in_workers(tmp_path: Path) -> None:
         vectors[1].set_attr("rules", False)
 
 
-def test_modules_of_the_users_are_imported_in_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "my_worker_opponents.py").write_text(
+@forked
+def test_modules_of_the_users_are_imported_in_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "my_worker_opponents.py").write_text(
         "from task_gym.opponents import register_opponent\n"
         "class Last:\n"
         "    def restart(self, seed): pass\n"
         "    def act(self, view): return view.legal_actions()[-1]\n"
         "register_opponent('last-of-mine', lambda seating: Last())\n"
     )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(here))
     workers.close_pools()
     config = small(
-        tmp_path / "run", run__imports='["my_worker_opponents"]', env__opponent="last-of-mine",
+        here / "run", run__imports='["my_worker_opponents"]', env__opponent="last-of-mine",
         run__env_workers="1",
     )  # fmt: skip
     envs = make_played_envs(require_built(config), 2)
@@ -124,21 +230,11 @@ def test_modules_of_the_users_are_imported_in_workers(
     envs.close()
 
 
-def test_keys_that_contradict_each_other(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"run.ray_address needs run.env_workers"):
-        small(tmp_path, run__ray_address="auto")
-    for wrong in ("http://host:1", "host", ":6379", "host:port"):
-        with pytest.raises(ConfigError, match=r"run\.ray_address must be auto or host:port"):
-            small(tmp_path, run__ray_address=wrong, run__env_workers="2")
-    (said,) = [text for text in notices(small(tmp_path, run__env_seconds="5")) if "env_seconds" in text]
-    assert said == "run.env_seconds = 5 has no effect without run.env_workers."
-    assert small(tmp_path, run__ray_address="10.0.0.1:6379", run__env_workers="2").run.env_workers == 2
-
-
+@forked
 @pytest.mark.launch
 def test_a_run_that_lost_a_worker_has_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker is killed after the first round of the first step, against a search."""
-    own = SHORT | {"env__opponent": "mcts:5x1", "env__game": "leduc_poker", "run__eval_steps": "null"}
+    own = SEARCHED | {"env__game": "leduc_poker", "run__eval_steps": "null"}
     whole = train_quietly(small(tmp_path / "whole", **own))
     killed = list[int]()
     decide = assembly.LLMPPO.make_collector
@@ -159,12 +255,10 @@ def test_a_run_that_lost_a_worker_has_the_same_bits(tmp_path: Path, monkeypatch:
 
     workers.close_pools()
     monkeypatch.setattr(assembly.LLMPPO, "make_collector", make_collector)
-    console = quiet()
-    run = training.train(small(tmp_path / "lost", run__env_workers="2", **own), None, console)
+    run, said = train_aloud(small(tmp_path / "lost", run__env_workers="2", **own))
     assert_same_run(run, whole)
     first = read_rows(run / "metrics.jsonl")[0]
     assert (first["machine/workers_lost"], killed != []) == (1, True)
     # Three of six episodes were the worker's; one that ended before was not played again.
     assert 1 <= first["machine/games_replayed"] <= 3 and first["machine/replay_seconds"] > 0
-    said = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     assert f"worker process {killed[0]} ended with status -9: its episodes are played again" in said

@@ -1,4 +1,4 @@
-"""The embedded model, and the script that makes it."""
+"""The embedded model, the script that makes it, and the one that widens its heads."""
 
 from __future__ import annotations
 
@@ -16,27 +16,16 @@ from gamespiel.agents.engines import PaddedEngine
 from gamespiel.agents.models.loading import TINY, ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.config import resolve
-from scripts.make_tiny import (
-    GAMES,
-    TRACES,
-    Recipe,
-    Shown,
-    make,
-    random_play,
-    trace_row,
-    unanswered_traces,
-)
+from scripts.make_tiny import GAMES, TRACES, Recipe, make, random_play, trace_row, unanswered_traces
+from scripts.widen_heads import main as widen
+from scripts.widen_heads import places_of
 from tests.agents.deciders import Choices
-
-#: A prompt of the default game has at most this many tokens.
-LONGEST_PROMPT = 128
-
+from tests.gamespiel.runs import marked
 
 #: The least probability of legal answers without a mask: nearly 1 in the smallest games, high elsewhere, and
 #: less if ids are many and change with every move.
 LEGAL_MASS = {"leduc_poker": 0.99, "kuhn_poker": 0.99, "tic_tac_toe": 0.85, "blackjack": 0.95}
 LEGAL_MASS |= {"amazons": 0.5, "othello": 0.45, "backgammon": 0.45, "clobber": 0.35, "chess": 0.15}
-USUAL_MASS = 0.6
 
 
 @pytest.fixture(scope="module")
@@ -45,34 +34,23 @@ def decoder() -> Choices:
     return Choices(codec=codec, engine=PaddedEngine(load_base(ModelSettings(), "cpu", seed=0)))
 
 
-def short_states(game: str, decoder: Choices, count: int) -> list[Shown]:
-    """States of other random games than it was made from, those with prompts of a moderate length."""
-    states = random_play(game, states=4 * count, episodes=200, seed=12345)
-    return [s for s in states if len(decoder.codec.encode_prompt(s.text)) <= 400][:count]
-
-
-@pytest.mark.parametrize(
-    "game",
-    [
-        pytest.param(game, marks=() if game in ("leduc_poker", "hex") else pytest.mark.families)
-        for game in GAMES
-    ],
-)
+@pytest.mark.parametrize("game", marked(GAMES, ("leduc_poker", "hex")))
 def test_it_answers_every_game_with_what_is_legal(game: str, decoder: Choices) -> None:
-    """Without a mask most of what it would say is legal, in the words of games it was not made from."""
-    states = short_states(game, decoder, 32)
+    """Most of what it would say without a mask is legal, in games with short prompts it was not made from."""
+    states = random_play(game, states=4 * 32, episodes=200, seed=12345)
+    states = [state for state in states if len(decoder.codec.encode_prompt(state.text)) <= 400][:32]
     torch.manual_seed(0)
     drawn = decoder.sample(
         [decoder.codec.encode_prompt(state.text) for state in states],
         [state.legal for state in states],
         lambda depth: torch.rand(len(states)).double().numpy(),
     )
-    assert float(drawn.legal_mass.mean()) > LEGAL_MASS.get(game, USUAL_MASS)
+    assert float(drawn.legal_mass.mean()) > LEGAL_MASS.get(game, 0.6)
 
 
 def test_the_default_games_prompts_are_short(decoder: Choices) -> None:
     states = random_play("leduc_poker", states=900, episodes=2000, seed=12345)
-    assert max(len(decoder.codec.encode_prompt(state.text)) for state in states) <= LONGEST_PROMPT
+    assert max(len(decoder.codec.encode_prompt(state.text)) for state in states) <= 128
 
 
 def test_it_knows_no_strategy(decoder: Choices) -> None:
@@ -145,3 +123,21 @@ def test_the_script_makes_a_model_that_loads(tmp_path: Path) -> None:
     base, codec = load_base(settings, "cpu", seed=0), ChatCodec(load_tokenizer(settings))
     assert sum(p.numel() for p in base.parameters()) == made["parameters"]
     assert base.config.vocab_size == len(codec.tokenizer) == 300
+
+
+def test_places_turn_at_the_same_speed() -> None:
+    # A head of 4: 0 and 2 turn at speed 0/4, 1 and 3 at 1/4. In a head of 8 those are 0 and 4, and 2 and 6.
+    assert places_of(4).tolist() == [0, 2, 4, 6]
+    # A head of 16: 3 and 11 turn at 3/16. In a head of 32 at 6/32: 6 and 22.
+    assert places_of(16)[[3, 11]].tolist() == [6, 22]
+
+
+def test_logits_and_tokens_are_the_embedded_models(tmp_path: Path) -> None:
+    widen([str(tmp_path)])
+    tiny, wide = ModelSettings("tiny", dtype="float32"), ModelSettings(str(tmp_path), dtype="float32")
+    tokens = load_tokenizer(tiny)("You are player 0. Your card is 2. Legal: 0, 1").input_ids
+    assert load_tokenizer(wide)("You are player 0. Your card is 2. Legal: 0, 1").input_ids == tokens
+    with torch.no_grad():
+        own, other = (load_base(one, "cpu", 0)(torch.tensor([tokens * 3])).logits for one in (tiny, wide))
+    assert load_base(wide, "cpu", 0).config.head_dim == 32
+    assert (own - other).abs().max() < 1e-4 < own.std()

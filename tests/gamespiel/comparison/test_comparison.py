@@ -15,23 +15,17 @@ from gamespiel.comparison.analysis import POOLED, Column, compare_all
 from gamespiel.comparison.contenders import enter
 from gamespiel.comparison.options import CompareOptions
 from gamespiel.comparison.run import compare
-from gamespiel.config import Config, InvalidValueError, resolve, saved_config
+from gamespiel.config import Config, InvalidValueError, saved_config
 from gamespiel.statistics.ratings import bootstrap_ratings
 from tests.gamespiel.endpoints.models import ModelStub, recorded
+from tests.gamespiel.exploit.test_exploit import config
 from tests.gamespiel.runs import quiet
-
-KUHN = (("env.task_id", "null"), ("env.game", "kuhn_poker"))
-TIC_TAC_TOE = (("env.task_id", "null"), ("env.game", "tic_tac_toe"))
 
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ratings have intervals of 20 resamples, not of 1,000, which would take longer than all games."""
     monkeypatch.setattr(analysis, "bootstrap_ratings", partial(bootstrap_ratings, resamples=20))
-
-
-def config(*overrides: tuple[str, str]) -> Config:
-    return resolve("tiny", overrides=[("run.device", "cpu"), *overrides])
 
 
 def run_comparison(folder: Path, given: Config, *names: str, **options: Any) -> dict[str, Any]:
@@ -49,11 +43,10 @@ def test_a_small_game_is_solved_and_not_played(tmp_path: Path) -> None:
 
     A best response earns 1/2 and 5/12 (test_exact of game_gym); ``first`` earns -1/2 from both seats.
     """
-    found = run_comparison(tmp_path, config(*KUHN), "random", "first")
+    found = run_comparison(tmp_path, config("kuhn_poker"), "random", "first")
     cells = {name: games["kuhn_poker"]["exact"] for name, games in found["contenders"].items()}
-    assert cells["first"]["score"] == pytest.approx(3 / 8) and cells["random"]["score"] == pytest.approx(
-        1 / 2
-    )
+    assert cells["first"]["score"] == pytest.approx(3 / 8)
+    assert cells["random"]["score"] == pytest.approx(1 / 2)
     assert cells["first"]["best"] == pytest.approx([1 / 2, 5 / 12])
     assert cells["first"]["share"] == pytest.approx(-1 / (1 / 2 + 5 / 12))
     (difference,) = found["differences"]
@@ -67,7 +60,7 @@ def test_a_small_game_is_solved_and_not_played(tmp_path: Path) -> None:
 
 
 def test_the_rest_is_played_on_the_same_deals_from_every_seat(tmp_path: Path) -> None:
-    found = run_comparison(tmp_path, config(*TIC_TAC_TOE), "random", "first", num_episodes=6)
+    found = run_comparison(tmp_path, config("tic_tac_toe"), "random", "first", num_episodes=6)
     rows: dict[str, list[Any]] = {"random": [], "first": []}
     for row in found["episodes"]:
         rows[row["contender"]].append((row["place"], row["deal"], row["seed"], row["seat"]))
@@ -86,7 +79,7 @@ def test_the_rest_is_played_on_the_same_deals_from_every_seat(tmp_path: Path) ->
 
 def test_known_luck_is_taken_out_where_a_search_plays_a_small_game(tmp_path: Path) -> None:
     """The search is not exact, ``random`` is and does not play: only the search's luck counts."""
-    found = run_comparison(tmp_path, config(*KUHN), "mcts:5", "random", num_episodes=4)
+    found = run_comparison(tmp_path, config("kuhn_poker"), "mcts:5", "random", num_episodes=4)
     cell = found["contenders"]["mcts:5"]["kuhn_poker"]
     assert cell["reduced"] and cell["estimates"] != cell["scores"]
     assert found["contenders"]["random"]["kuhn_poker"]["exact"]["score"] == pytest.approx(1 / 2)
@@ -130,7 +123,7 @@ def test_several_games_are_pooled_with_equal_weights() -> None:
 
 def test_it_stops_when_it_is_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "AT_ONCE", 16)
-    given = config(*TIC_TAC_TOE)
+    given = config("tic_tac_toe")
     found = run_comparison(tmp_path, given, "first", "mcts:20x1", num_episodes=200, until_clear=True)
     assert found["stopped_early"] and found["rounds"] < 100 and found["rounds"] % 8 == 0
     (difference,) = found["differences"]
@@ -142,7 +135,7 @@ def test_it_stops_when_it_is_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_ctrl_c_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "AT_ONCE", 4)
-    given, names = config(*TIC_TAC_TOE), ("random", "first")
+    given, names = config("tic_tac_toe"), ("random", "first")
     expected = run_comparison(tmp_path / "whole", given, *names, num_episodes=6)
     calls, play = [], hands.EnvironmentPlayer.play
 
@@ -188,7 +181,7 @@ def test_a_run_is_compared_with_baselines(finished: Path, tmp_path: Path) -> Non
 def test_an_endpoint_plays_the_same_deals(tmp_path: Path) -> None:
     with ModelStub(recorded) as stub:
         name = f"openai:model@{stub.url}"
-        found = run_comparison(tmp_path, config(*TIC_TAC_TOE), name, "first", num_episodes=2)
+        found = run_comparison(tmp_path, config("tic_tac_toe"), name, "first", num_episodes=2)
     first, second = ([row for row in found["episodes"] if row["contender"] == one] for one in (name, "first"))
     assert [(row["seed"], row["seat"]) for row in first] == [(row["seed"], row["seat"]) for row in second]
     assert all(row["conversation"] for row in first)
@@ -212,11 +205,10 @@ def test_wrong_options_are_refused(arguments: str, message: str, capsys: pytest.
     assert message in capsys.readouterr().err
 
 
-def test_a_command_line_prints_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_command_line_prints_tables(here: Path, capsys: Any) -> None:
     command = ["eval", "--compare", "random", "first", "mcts:2", "--game", "kuhn_poker"]
     assert main([*command, "--num_episodes", "4"]) == 0
     shown = capsys.readouterr().out
     for text in ("scores on kuhn_poker against random", "exact", "random - first", "+0.1250", "ratings"):
         assert text in shown
-    assert list(tmp_path.glob("runs/compare-random-first-mcts-2-kuhn_poker-random.json"))
+    assert list(here.glob("runs/compare-random-first-mcts-2-kuhn_poker-random.json"))

@@ -75,9 +75,6 @@ class ModelStub(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/v1"
 
-    def __enter__(self) -> ModelStub:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.shutdown()
         self.server_close()

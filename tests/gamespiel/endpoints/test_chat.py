@@ -57,9 +57,6 @@ def test_a_reply_and_its_tokens(stub: ModelStub) -> None:
 
 
 def test_passing_failures_are_tried_again_after_longer_and_longer_pauses(stub: ModelStub) -> None:
-    def no_json(handler: Handler) -> None:
-        handler.send(200, '{"choices": [')
-
     def cut_off(handler: Handler) -> None:
         handler.send_response(200)
         handler.send_header("content-type", "text/event-stream")
@@ -68,7 +65,7 @@ def test_passing_failures_are_tried_again_after_longer_and_longer_pauses(stub: M
         handler.wfile.write(delta("6").encode())
         hang_up(handler)
 
-    stub.faults = [status(500), cut_off, no_json, status(429, retry_after="7"), hang_up]
+    stub.faults = [status(500), cut_off, status(200, '{"choices": ['), status(429, retry_after="7"), hang_up]
     pauses: list[float] = []
     chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
     assert chat.request_reply(SAID, 0, soon())[0] == "7"

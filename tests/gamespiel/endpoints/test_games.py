@@ -58,10 +58,8 @@ def test_the_conversation() -> None:
         "system", "user", "assistant", "user", "assistant", "user", "assistant",
     ]  # fmt: skip
     assert said[0]["content"].startswith("You are playing leduc_poker.\n\n# Game Rules\n")
-    assert (
-        "\n\nYou are Player 0.\nLegal Actions:\n1 -> Call\n2 -> Raise\n\nYour choice (ID only):"
-        in (said[1]["content"])
-    )
+    turn = "\n\nYou are Player 0.\nLegal Actions:\n1 -> Call\n2 -> Raise\n\nYour choice (ID only):"
+    assert turn in said[1]["content"]
     assert [said[i]["content"] for i in (2, 4, 6)] == ["none", "77", "Call"]
     assert said[3]["content"].endswith("This was try 1 of 3.")
     assert stub.asked[1]["messages"] == said[:4]
@@ -245,17 +243,13 @@ def stub() -> Iterator[ModelStub]:
         yield server
 
 
-def answer_always(stub: ModelStub, reply: str) -> None:
-    stub.answer = lambda body: reply
-
-
 def asked(stub: ModelStub) -> dict[str, Any]:
     return ask_trace(chat_with(stub), CodeTraceEnv(), 17, 3)
 
 
 def test_an_empty_reply_is_none_and_is_not_compared(stub: ModelStub) -> None:
     for reply in ("", " \n\t "):
-        answer_always(stub, reply)
+        stub.answer = lambda body, reply=reply: reply
         result = asked(stub)
         assert result["extra"]["conversation"][1] == {"role": "assistant", "content": None}
         assert (result["score"], result["success"]) == (0.0, False)
@@ -273,7 +267,7 @@ def test_the_conversation_keeps_reasoning_and_fence_as_a_server_does(stub: Model
     reply = f"<think>\n</think>\n```text\n{env.trace.truth}\n```"
     with serving(ServeOptions(env="trace", port=0)) as (url, _):
         for text, score in ((reply, 1.0), ("```\n?\n```", 0.0)):
-            answer_always(stub, f"\n {text}\n\n")
+            stub.answer = lambda body, text=text: f"\n {text}\n\n"
             here = asked(stub)
             status_, there = call(url, "evaluate", task_id=17, seed=3, model="m", base_url=stub.url)
             assert status_ == 200 and same(there) == same(here)

@@ -1,15 +1,67 @@
-"""A small board that is played once."""
+"""A benchmark of few and fast tasks, a board that is played once, and boards that are forged with care."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
-from tests.gamespiel.leaderboard.boards import play, shrink
+from gamespiel.leaderboard import agents, benchmark, results, run
+from gamespiel.leaderboard.board import digest_episodes, load_board, parse_board, read_bytes, write_board
+from gamespiel.leaderboard.results import summarize
+from gamespiel.leaderboard.run import BoardOptions, play_board
+from gamespiel.leaderboard.verification import Report, inspect_board
 
+TASKS = ("trace/strings", "blackjack", "leduc_poker", "goofspiel")
 AGENTS = ("random", "first", "mcts:4")
+
+Edit = Callable[[dict[str, Any]], object]
+
+
+def shrink(monkeypatch: pytest.MonkeyPatch, tasks: tuple[str, ...] = TASKS) -> None:
+    """Leaves few tasks in the benchmark, and anchors that search for milliseconds."""
+    for module in (agents, run):
+        monkeypatch.setattr(module, "TASK_NAMES", tasks)
+    kinds = {
+        "games": tuple(task for task in tasks if "/" not in task),
+        "traces": tuple(task for task in tasks if "/" in task),
+    }
+    monkeypatch.setattr(results, "KINDS", kinds)
+    monkeypatch.setattr(results, "RESAMPLES", 20)
+    monkeypatch.setattr(benchmark, "ANCHORS", ("random", "mcts/60000", "mcts/30000"))
+
+
+def play(path: Path, *names: str, **options: Any) -> dict[str, Any]:
+    return play_board(BoardOptions(path, names, **options), Console(quiet=True))
+
+
+def read(path: Path) -> dict[str, Any]:
+    return parse_board(read_bytes(path), str(path))
+
+
+def forge(path: Path, edit: Edit, *, results: bool = True) -> Report:
+    """Verifies a copy of a board that was edited in place, by somebody who corrects all digests.
+
+    They make results from the forged episodes, too, if ``results`` says so.
+    """
+    data = read(path)
+    edit(data)
+    for entry in data["agents"]:
+        entry["episodes_sha256"] = digest_episodes(entry["name"], entry["episodes"])
+    forged = path.with_name("forged.json")
+    write_board(forged, data)
+    if results:
+        write_board(forged, data | {"results": summarize(load_board(forged))})
+    return inspect_board(forged)
+
+
+def find_rows(data: dict[str, Any], agent: int, task: str) -> list[dict[str, Any]]:
+    """Returns an agent's records of a task, in their order."""
+    return [row for row in data["agents"][agent]["episodes"] if row["task"] == task]
 
 
 @pytest.fixture(scope="session")

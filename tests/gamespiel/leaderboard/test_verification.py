@@ -1,25 +1,29 @@
-"""``gamespiel verify``: an honest board passes, and each forgery is found, with its place.
+"""``gamespiel verify`` and files of boards: an honest board passes, and each forgery is found.
 
 The forgers of these files are careful: they correct every digest and, if they change episodes, all results.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gamespiel.cli import main
+from gamespiel.leaderboard import board as files
 from gamespiel.leaderboard import verification
 from gamespiel.leaderboard.agents import read_agents
 from gamespiel.leaderboard.benchmark import DealSet
-from gamespiel.leaderboard.board import write_board
+from gamespiel.leaderboard.board import BoardError, read_bytes, write_board
 from gamespiel.leaderboard.players import pick_output
 from gamespiel.leaderboard.verification import Job, explain_episode, inspect_board
 from tests.gamespiel.endpoints.models import Body, ModelStub, chatty
-from tests.gamespiel.leaderboard.boards import Edit, find_rows, forge, play, read
+from tests.gamespiel.leaderboard.conftest import Edit, find_rows, forge, play, read
 
 SHIPPED = Path(__file__).parents[3] / "benchmarks" / "results" / "leaderboard.json.gz"
 LATER = "2026-12-24:" + "0123456789abcdef" * 4
@@ -45,19 +49,9 @@ def test_the_command_says_so(board: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "WRONG: agents.0 'random'" in printed.out and "is not what it says" in printed.err
 
 
-def _change_score(data: dict[str, Any]) -> None:
-    rows = [row for row in find_rows(data, 1, "leduc_poker") if row["score"] < 0.5]
-    rows[0]["score"] = 1.0
-
-
 def _drop_loss(data: dict[str, Any]) -> None:
     rows = data["agents"][0]["episodes"]
     rows.remove(next(row for row in rows if row["result"] == "loss" and row["task"] == "leduc_poker"))
-
-
-def _duplicate(data: dict[str, Any]) -> None:
-    rows = data["agents"][1]["episodes"]
-    rows.append(dict(rows[3]))
 
 
 def _copy_game(data: dict[str, Any]) -> None:
@@ -68,9 +62,8 @@ def _copy_game(data: dict[str, Any]) -> None:
 
 def _swap_labels(data: dict[str, Any]) -> None:
     """The stronger agent's games under a weaker name: the search says that it is ``random``."""
-    data["agents"][0]["name"] = "mcts:4"
-    data["agents"][2]["name"] = "random"
-    data["agents"][0]["agent"], data["agents"][2]["agent"] = "mcts:4", "random"
+    data["agents"][0] |= {"name": "mcts:4", "agent": "mcts:4"}
+    data["agents"][2] |= {"name": "random", "agent": "random"}
 
 
 def _change_opponent(data: dict[str, Any]) -> None:
@@ -91,97 +84,99 @@ def _change_choice(data: dict[str, Any]) -> None:
     row["history"] = [(row["history"][0] + 1) % 2]
 
 
-def _make_fault(data: dict[str, Any]) -> None:
-    row = next(row for row in find_rows(data, 0, "goofspiel") if row["result"] == "loss")
-    row |= {"result": "fault", "score": None}
-
-
-def _shorten_history(data: dict[str, Any]) -> None:
-    find_rows(data, 1, "leduc_poker")[2]["history"].pop()
-
-
 def _give_up(data: dict[str, Any]) -> None:
     row = find_rows(data, 2, "leduc_poker")[1]
     row["history"].pop()
     row["gave_up"] = True
 
 
-def _more_rounds(data: dict[str, Any]) -> None:
-    rows = data["agents"][0]["episodes"]
-    rows.append({**rows[0], "deal": 2})
+def _edit_episodes(agent: int, change: Callable[[list[dict[str, Any]]], object]) -> Edit:
+    return lambda data: change(data["agents"][agent]["episodes"])
 
 
-def _rename_deals(data: dict[str, Any]) -> None:
-    data["deals"] = LATER
+def _edit_loss(agent: int, task: str, **changes: Any) -> Edit:
+    """Changes an agent's first record of a task that scores below 1/2."""
+    return lambda data: next(r for r in find_rows(data, agent, task) if r["score"] < 0.5).update(changes)
 
 
-FORGERIES: list[tuple[Edit, str]] = [
-    (_change_score, r"agents.1 'first', episode \d+ \(leduc_poker, deal 0.*score: the file says 1.0"),
-    (_drop_loss, r"agents.0 'random', .*: address: missing is leduc_poker, deal \d, seat \d against"),
-    (_duplicate, r"agents.1 'first', address: \S+, deal 0, seat \d against \S+ is there 2 times"),
-    (_copy_game, r"agents.2 'mcts:4', episode 8 \(leduc_poker, deal 1.*move \d+: the file says action"),
-    (_swap_labels, r"agents.0 'mcts:4', episode 0: address: missing is blackjack"),
-    (_change_opponent, r"agents.0 'random', episode \d+ \(goofspiel, deal 0.*move \d+: .* action \d+, and"),
-    (_change_chance, r"agents.0 'random', episode \d+ \(leduc_poker, deal 0.*move 0: the file says action"),
-    (
-        _change_choice,
-        r"agents.0 'random', episode 0 \(trace/strings, deal 0.*differs from the game at move 0",
-    ),
-    (_make_fault, r"agents.0 'random', episode \d+ \(goofspiel.*: (result|score): the file says"),
-    (_shorten_history, r"agents.1 'first', episode \d+ \(leduc_poker"),
-    (_give_up, r"agents.2 'mcts:4', episode 2 \(leduc_poker"),
-    (_more_rounds, r"agents.0 'random', episode 24: address: no more episodes were planned \(2 rounds\)"),
-    (_rename_deals, r"agents.0 'random', episode \d+ .*seed is \d+, and the deal has \d+"),
-]
-
-
-@pytest.mark.parametrize(("edit", "said"), FORGERIES, ids=lambda given: getattr(given, "__name__", ""))
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (
+            _edit_loss(1, "leduc_poker", score=1.0),
+            r"agents.1 'first', episode \d+ \(leduc_poker, deal 0.*score: the file says 1.0",
+        ),
+        (_drop_loss, r"agents.0 'random', .*: address: missing is leduc_poker, deal \d, seat \d against"),
+        (
+            _edit_episodes(1, lambda rows: rows.append(dict(rows[3]))),
+            r"agents.1 'first', address: \S+, deal 0, seat \d against \S+ is there 2 times",
+        ),
+        (_copy_game, r"agents.2 'mcts:4', episode 8 \(leduc_poker, deal 1.*move \d+: the file says action"),
+        (_swap_labels, r"agents.0 'mcts:4', episode 0: address: missing is blackjack"),
+        (
+            _change_opponent,
+            r"agents.0 'random', episode \d+ \(goofspiel, deal 0.*move \d+: .* action \d+, and",
+        ),
+        (
+            _change_chance,
+            r"agents.0 'random', episode \d+ \(leduc_poker, deal 0.*move 0: the file says action",
+        ),
+        (
+            _change_choice,
+            r"agents.0 'random', episode 0 \(trace/strings, deal 0.*differs from the game at move 0",
+        ),
+        (
+            _edit_loss(0, "goofspiel", result="fault", score=None),
+            r"agents.0 'random', episode \d+ \(goofspiel.*: (result|score): the file says",
+        ),
+        (
+            lambda data: find_rows(data, 1, "leduc_poker")[2]["history"].pop(),
+            r"agents.1 'first', episode \d+ \(leduc_poker",
+        ),
+        (_give_up, r"agents.2 'mcts:4', episode 2 \(leduc_poker"),
+        (
+            _edit_episodes(0, lambda rows: rows.append({**rows[0], "deal": 2})),
+            r"agents.0 'random', episode 24: address: no more episodes were planned \(2 rounds\)",
+        ),
+        (
+            lambda data: data.update(deals=LATER),
+            r"agents.0 'random', episode \d+ .*seed is \d+, and the deal has \d+",
+        ),
+    ],
+)
 def test_a_forged_episode_is_found(board: Path, edit: Edit, said: str) -> None:
     # A forger of addresses cannot correct the results too: only whole deals enter them.
     report = forge(board, edit)
     assert any(re.search(said, line) for line in report.findings), report.findings
 
 
-def _raise_rating(data: dict[str, Any]) -> None:
-    data["results"]["games"]["ratings"]["points"][1] += 5.0
-
-
-def _shrink_interval(data: dict[str, Any]) -> None:
-    data["results"]["games"]["agents"]["first"]["tasks"]["leduc_poker"]["low"] += 0.01
-
-
-def _more_wins(data: dict[str, Any]) -> None:
-    data["results"]["games"]["ratings"]["won"][0][1] += 1.0
-
-
-def _drop_results(data: dict[str, Any]) -> None:
-    del data["results"]["games"]["agents"]["random"]
-
-
-def _add_results(data: dict[str, Any]) -> None:
-    data["results"]["games"]["agents"]["me"] = {"score": 1.0}
+def _raise(values: Any, key: int | str, by: float) -> None:
+    values[key] += by
 
 
 @pytest.mark.parametrize(
     ("edit", "where"),
     [
-        (_raise_rating, "results.games.ratings.points.1: the file says"),
-        (_shrink_interval, "results.games.agents.first.tasks.leduc_poker.low: the file says"),
-        (_more_wins, "results.games.ratings.won.0.1: the file says"),
-        (_drop_results, "results.games.agents.random: it is missing"),
-        (_add_results, "results.games.agents.me: it is there, and no result"),
+        (lambda games: _raise(games["ratings"]["points"], 1, 5.0), "ratings.points.1: the file says"),
+        (
+            lambda games: _raise(games["agents"]["first"]["tasks"]["leduc_poker"], "low", 0.01),
+            "agents.first.tasks.leduc_poker.low: the file says",
+        ),
+        (lambda games: _raise(games["ratings"]["won"][0], 1, 1.0), "ratings.won.0.1: the file says"),
+        (lambda games: games["agents"].pop("random"), "agents.random: it is missing"),
+        (lambda games: games["agents"].update(me={"score": 1.0}), "agents.me: it is there, and no result"),
     ],
 )
 def test_a_forged_result_is_found(board: Path, edit: Edit, where: str) -> None:
-    report = forge(board, edit, results=False)
-    assert [line for line in report.findings if line.startswith(where)] == report.findings != []
+    report = forge(board, lambda data: edit(data["results"]["games"]), results=False)
+    assert (
+        [one for one in report.findings if one.startswith(f"results.games.{where}")] == report.findings != []
+    )
 
 
 def test_agents_of_different_tracks_are_not_rated_together(board: Path) -> None:
-    def edit(data: dict[str, Any]) -> None:
-        data["agents"][1]["track"] = "unmasked"
-
-    (finding,) = [line for line in forge(board, edit, results=False).findings if "track" in line]
+    report = forge(board, lambda data: data["agents"][1].update(track="unmasked"), results=False)
+    (finding,) = [line for line in report.findings if "track" in line]
     assert "agents.1 'first': it is of track 'unmasked'" in finding and "not rated together" in finding
 
 
@@ -269,11 +264,8 @@ def test_what_a_model_wrote_is_read_again(small: None, tmp_path: Path) -> None:
             row["replies"] = ["0", *row["replies"][1:]]
 
     assert any("agents.0 'talker', episode" in line for line in forge(path, rewrite).findings)
-
-    def shorten(data: dict[str, Any]) -> None:
-        find_rows(data, 0, "goofspiel")[0]["replies"].pop()
-
-    assert any("the replies end after" in line for line in forge(path, shorten).findings)
+    report = forge(path, lambda data: find_rows(data, 0, "goofspiel")[0]["replies"].pop())
+    assert any("the replies end after" in line for line in report.findings)
 
 
 @pytest.mark.trains
@@ -288,3 +280,90 @@ def test_the_shipped_board_is_what_it_says(monkeypatch: pytest.MonkeyPatch) -> N
     report = inspect_board(SHIPPED, quick=True)
     assert report.findings == [] and report.episodes > 20
     assert SHIPPED.stat().st_size < 1_500_000
+
+
+# -- files of boards: whoever wrote them, a named error or the board ---------------------------------------
+
+
+def edit(content: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    data = json.loads(content)
+    change(data)
+    return json.dumps(data).encode()
+
+
+def replace(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    return lambda content: content.replace(old, new, 1)
+
+
+def edit_episode(**changes: Any) -> Callable[[bytes], bytes]:
+    return lambda content: edit(content, lambda data: data["agents"][0]["episodes"][0].update(changes))
+
+
+STRANGE: list[tuple[Callable[[bytes], bytes], str]] = [
+    (lambda content: b"", "is no board: Expecting value"),
+    (lambda content: b"\x00\xff\xfe", "is no board: 'utf-8' codec"),
+    (lambda content: b"[" * 100_000, "nested too deeply"),
+    (lambda content: b'{"a":' * 50 + b"1" + b"}" * 50, "nested more than 16 deep"),
+    (replace(b'"score":', b'"score":NaN,"x":'), "NaN is no number"),
+    (replace(b'"score":', b'"score":1e999,"x":'), "is no board"),
+    (replace(b'"score":', b'"score":0,"score":'), "has the name 'score' twice"),
+    (replace(b'"rounds":2', b'"rounds":' + b"9" * 5000), "is no board"),
+    (replace(b'"rounds":2', b'"rounds":99999999'), "rounds: "),
+    (replace(b'"rounds":2', b'"rounds":true'), "rounds: "),
+    (lambda content: edit(content, lambda data: data.update(more=1)), "more: "),
+    (lambda content: edit(content, lambda data: data.update(agents=[3])), "an object with the names about"),
+    (edit_episode(history="0"), "agents.0.episodes.0.history"),
+    (edit_episode(history=[10**30]), "agents.0.episodes.0.history."),
+    (lambda content: edit(content, lambda data: data.update(format="x")), "has the format 'x'"),
+    (lambda content: edit(content, lambda data: data.update(benchmark="x")), "is of the benchmark 'x'"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), STRANGE)
+def test_a_strangers_file_is_a_named_error(board: Path, change: Callable[[bytes], bytes], said: str) -> None:
+    with pytest.raises(BoardError) as error:
+        files.parse_board(change(board.read_bytes()), "FILE")
+    assert said in str(error.value) and len(str(error.value)) < 1000
+
+
+def test_a_board_that_is_too_large_is_not_read(board: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = board.read_bytes()
+    packed = files.pack(content)
+    monkeypatch.setattr(files, "LARGEST", len(content) - 1)
+    with pytest.raises(BoardError, match="is the most of a board"):
+        read_bytes(board)
+    with pytest.raises(BoardError, match="unpacked, which is the most of a board"):
+        files.unpack(packed, "FILE")
+
+
+def test_a_packed_board_unpacks_with_gzip_and_no_byte_of_it_is_free(board: Path) -> None:
+    """Every byte is of the head, of the stream or of the checksum and length at the end."""
+    content = b"GameSpiel " * 40
+    packed = files.pack(content)
+    assert zlib.decompress(packed, 31) == content == files.unpack(packed, "FILE")
+    for at in range(len(packed)):
+        for flip in (1, 128):
+            changed = packed[:at] + bytes([packed[at] ^ flip]) + packed[at + 1 :]
+            try:
+                found = files.unpack(changed, "FILE")
+            except BoardError:
+                continue
+            assert found == content, at  # bits after the last block mean nothing
+    for cut in (packed[:-1], packed + b"x", packed[:20], b""):
+        with pytest.raises(BoardError):
+            files.unpack(cut, "FILE")
+
+
+def test_there_is_one_way_to_write_a_board(board: Path, tmp_path: Path) -> None:
+    data = read(board)
+    assert files.render(data) == board.read_bytes()
+    packed = tmp_path / "board.json.gz"
+    write_board(packed, {key: value for key, value in data.items() if key != "sha256"})
+    assert read_bytes(packed) == board.read_bytes()
+    assert json.loads(board.read_bytes())["rounds"] == 2  # it is JSON for everybody
+
+
+def test_a_changed_board_is_not_gone_on_with(board: Path) -> None:
+    board.write_bytes(board.read_bytes().replace(b'"rounds":2', b'"rounds":3'))
+    with pytest.raises(BoardError, match="was changed after it was written: gamespiel verify says where"):
+        files.load_board(board)

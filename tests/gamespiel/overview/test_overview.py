@@ -1,4 +1,4 @@
-"""Runs beside one another: their list, and what differs between two."""
+"""Runs beside one another: their list, what differs between two, their curves and shares of success."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
+from matplotlib.figure import Figure
 
 from gamespiel.cli import main
+from gamespiel.config import Config, InvalidValueError
+from gamespiel.overview.bisecting import find_first_decision, play_again
 from gamespiel.overview.comparing import differing_keys, find_parting
-from gamespiel.overview.curves import draw_groups, group_seeds, read_curve
+from gamespiel.overview.curves import Group, draw_groups, group_seeds, read_curve
 from gamespiel.overview.listing import describe_run
-from gamespiel.overview.reading import find_runs, is_locked, read_run
-from tests.gamespiel.runs import small, train_quietly
+from gamespiel.overview.reading import Run, find_runs, is_locked, read_run
+from gamespiel.overview.shares import draw_shares, find_shares
+from task_gym.stats import wilson
+from tests.gamespiel.runs import rows_of, small, train_quietly
+
+Capsys = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +44,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_runs_are_listed_the_newest_first(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_listed_the_newest_first(runs: Path, capsys: Capsys) -> None:
     found, broken = find_runs([runs])
     assert [run.folder.name for run in found] == ["a", "b", "stopped"] and broken == []
     lines = {run.folder.name: describe_run(run) for run in found}
@@ -54,9 +62,7 @@ def test_runs_are_listed_the_newest_first(runs: Path, capsys: pytest.CaptureFixt
     assert [line["run"] for line in json.loads(capsys.readouterr().out)] == [str(runs / "a"), str(runs / "b")]
 
 
-def test_a_broken_run_is_named_beside_the_others(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_run_is_named_beside_the_others(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     shutil.copytree(runs / "a", tmp_path / "good")
     shutil.copytree(runs / "a", tmp_path / "bad")
     (tmp_path / "bad" / "summary.json").write_text("{")
@@ -78,9 +84,7 @@ def test_a_lock_is_seen_without_taking_it(runs: Path) -> None:
     assert not is_locked(lock) and not is_locked(runs / "none")
 
 
-def test_two_runs_part_where_their_metrics_differ(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_runs_part_where_their_metrics_differ(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     first, second = read_run(runs / "a"), read_run(runs / "b")
     assert {key for key, *_ in differing_keys(first, second)} == {"ppo.learning_rate", "run.seed"}
     parting = find_parting(first, second)
@@ -103,7 +107,7 @@ def test_two_runs_part_where_their_metrics_differ(
     assert main(["compare", str(runs / "a"), str(tmp_path / "no")]) == 2
 
 
-def test_curves_of_one_run(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_curves_of_one_run(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     run = read_run(runs / "a")
     assert list(read_curve(run, "rollout/reward")) == [1, 2, 3]
     assert list(read_curve(run, "eval/score")) == [0, 2]  # logged with the steps that follow
@@ -139,3 +143,127 @@ def test_seeds_are_a_band_and_other_keys_another_curve(runs: Path, tmp_path: Pat
     assert len(reward.collections) == 2  # the band over two seeds, and the interval of a run alone
     mean = reward.lines[0].get_ydata()[1]
     assert mean == pytest.approx(first.rows[1]["rollout/reward"] + 0.25)
+
+
+# -- the first decision at which two runs part -------------------------------------------------------------
+
+
+SHORT = {"ppo__num_train_steps": "3", "run__eval_games": "0", "run__exact_every": "0"}
+
+
+@pytest.fixture(scope="module")
+def short_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    train_quietly(small(folder / "a", **SHORT))
+    train_quietly(small(folder / "rate", **SHORT, ppo__learning_rate="0.02"))
+    train_quietly(small(folder / "first", **SHORT, env__opponent="first"))
+    return folder
+
+
+def test_a_step_is_played_again_as_it_was(short_runs: Path) -> None:
+    run = read_run(short_runs / "a")
+    rows, files = rows_of(run.folder), sorted(run.folder.rglob("*"))
+    for step in (1, 3):
+        made = play_again(run, step)
+        # Six episodes, of which each turn is a decision; the metric counts all that came before.
+        before = rows[step - 2]["decisions"] if step > 1 else 0
+        assert len(made) == rows[step - 1]["decisions"] - before
+        assert {decision.episode for decision in made} == set(range(6))
+        assert all("kuhn_poker" in decision.prompt for decision in made)
+    assert sorted(run.folder.rglob("*")) == files and rows_of(run.folder) == rows
+    with pytest.raises(InvalidValueError, match=r"--bisect: .* has no checkpoint before step 0"):
+        play_again(run, 0)
+
+
+def test_another_rate_makes_other_decisions_one_step_later(short_runs: Path, capsys: Capsys) -> None:
+    first, second = read_run(short_runs / "a"), read_run(short_runs / "rate")
+    parting = find_parting(first, second)
+    assert parting is not None and parting.step == 1  # the rate is in the metrics
+    assert find_first_decision(first, second, 1) is None
+    assert main(["compare", str(short_runs / "a"), str(short_runs / "rate"), "--bisect"]) == 0
+    assert "all decisions of step 1 are equal" in " ".join(capsys.readouterr().out.split())
+
+
+def test_another_opponent_is_seen_at_the_first_turn_that_differs(short_runs: Path, capsys: Capsys) -> None:
+    found = find_first_decision(read_run(short_runs / "a"), read_run(short_runs / "first"), 1)
+    assert found is not None
+    own, other = found
+    # Seeds and the policy are the same: another prompt, or a turn that is not there.
+    assert own is None or other is None or own.prompt != other.prompt
+    assert main(["compare", str(short_runs / "a"), str(short_runs / "first"), "--bisect"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the first decision that differs: episode " in said and "is asked:" in said
+
+
+# -- success by game, opponent and stage, counted from a run's rows ----------------------------------------
+
+
+def row(step: int, stage: str | None = None, **groups: tuple[int, int]) -> dict[str, Any]:
+    """A row in which a game or an opponent has successes of episodes."""
+    found: dict[str, Any] = {"step": step}
+    for name, (won, played) in groups.items():
+        kind, _, name = name.partition("_")
+        found |= {
+            f"rollout/{kind}/{name}/episodes": played,
+            f"rollout/{kind}/{name}/success": won / played,
+            f"rollout/{kind}/{name}/reward": 0.0,
+        }
+    games = [value for key, value in groups.items() if key.startswith("game_")]
+    won, played = (sum(column) for column in zip(*games, strict=True))
+    found |= {"rollout/episodes": played, "rollout/success": won / played, "rollout/reward": 0.0}
+    return found if stage is None else found | {"curriculum/name": stage}
+
+
+def run_of(*rows: dict[str, Any]) -> Run:
+    return Run(Path("a"), Config(), list(rows), {}, 0.0)
+
+
+def test_games_early_and_late() -> None:
+    rows = [row(step, game_hex=(step, 12), game_go=(1, 3)) for step in range(1, 11)]
+    (shares,) = find_shares([run_of(*rows)])
+    assert shares.title == "success by game"
+    # A fifth of ten steps is two: 1 + 2 of 24 at first, 9 + 10 of 24 at last.
+    assert shares.early == {"go": wilson(2, 6), "hex": wilson(3, 24)}
+    assert shares.late["hex"] == wilson(19, 24)
+    # Several seeds are counted together; there is one game only.
+    rows = [row(1, game_hex=(1, 2), against_random=(1, 2), against_mcts=(0, 1))]
+    (shares,) = find_shares([run_of(*rows), run_of(*rows)])
+    assert shares.title == "success by opponent"
+    assert shares.late == {"random": wilson(2, 4), "mcts": wilson(0, 2)}
+
+
+def test_stages_of_all_steps() -> None:
+    rows = [
+        row(1, "first", game_hex=(0, 2)),
+        row(2, "first", game_hex=(2, 2)),
+        row(3, "last", game_hex=(1, 4)),
+    ]
+    (shares,) = find_shares([run_of(*rows)])
+    assert shares.early == {} and shares.late == {"first": wilson(2, 4), "last": wilson(1, 4)}
+
+
+def test_a_game_that_comes_late_has_no_early_mark() -> None:
+    rows = [row(1, game_hex=(0, 2)), *(row(step, game_hex=(1, 2), game_go=(1, 2)) for step in range(2, 6))]
+    (shares,) = find_shares([run_of(*rows)])
+    assert list(shares.early) == ["hex"] and set(shares.late) == {"hex", "go"}
+    axes = Figure().subplots()
+    draw_shares(axes, shares, "#000000")
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["hex", "go"]
+    assert len(axes.lines) == 2 * 3  # an interval and a mark of each share
+    many: dict[str, Any] = {f"game_{'x' * 100}{place:02}": (1, 2) for place in range(31)}
+    (shares,) = find_shares([run_of(row(1, **many))])
+    axes = Figure().subplots()
+    draw_shares(axes, shares, "#000000")
+    assert len(axes.get_yticklabels()) == 24  # at most
+
+
+def test_panels_stand_below_the_curves() -> None:
+    rows = [row(step, f"s{step}", game_hex=(1, 2), game_go=(1, 2)) for step in (1, 2)]
+    axes = draw_groups([Group("a", [run_of(*rows)])]).axes
+    assert [one.get_title(loc="left") for one in axes[8:]] == [
+        "success by game, first fifth of the steps (hollow) and last",
+        "success by stage, all of its steps",
+    ]
+    alone = [row(step, game_hex=(1, 2), against_random=(1, 2)) for step in (1, 2)]
+    assert list(find_shares([run_of(*alone)])) == []  # one game against one opponent
+    assert len(draw_groups([Group("a", [run_of(*alone)])]).axes) == 8

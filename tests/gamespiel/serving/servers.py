@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPResponse
 from typing import TYPE_CHECKING, Any
 
 from task_gym.remote.settings import TOKEN
@@ -33,23 +34,20 @@ def launch_server(*arguments: str, token: str = "") -> Iterator[tuple[subprocess
     """A server that runs inside the block as a process of its own, and its address."""
     command = [sys.executable, "-m", "gamespiel", "serve", "--port", "0", *arguments]
     environment = {**os.environ, TOKEN: token}
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("serving "), line
-        yield process, line.split()[-1]
-    finally:
-        process.terminate()
+    ) as process:
         try:
-            process.wait(60)
-        finally:
-            process.kill()
-            process.wait()
             assert process.stdout is not None
-            process.stdout.close()
+            line = process.stdout.readline()
+            assert line.startswith("serving "), line
+            yield process, line.split()[-1]
+        finally:
+            process.terminate()
+            try:
+                process.wait(60)
+            finally:
+                process.kill()
 
 
 def ask(url: str, body: Any = None, **headers: str) -> tuple[int, Any]:
@@ -103,8 +101,6 @@ def request(method: str, **kwargs: Any) -> bytes:
 
 def read_answer(client: socket.socket) -> tuple[int, Any]:
     """Status and body of the next answer on a connection."""
-    from http.client import HTTPResponse
-
     response = HTTPResponse(client)
     response.begin()
     return response.status, json.loads(response.read())

@@ -1,9 +1,10 @@
-"""The server itself: its methods, its limits, and what it refuses."""
+"""The server itself: its methods and limits, what a request may be, and callers that are slow or leave."""
 
 from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,22 @@ from game_gym.games import TABLE
 from gamespiel.cli import main
 from gamespiel.endpoints.chat import ClosedError
 from gamespiel.serving.games import GameActor
-from gamespiel.serving.hosts import is_own_name
+from gamespiel.serving.hosts import is_own_name, name_caller
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import FullError, Sessions, UnknownEpisodeError
 from task_gym.errors import ArgumentError
-from tests.gamespiel.serving.servers import ask, call, served, serving
+from tests.gamespiel.endpoints.models import Body, ModelStub
+from tests.gamespiel.serving.servers import ask, call, connect, read_answer, request, served, serving
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
 
+from gamespiel.serving import arrival
+from gamespiel.serving.app import Server
+from gamespiel.serving.bodies import parse_object
+
+LEDUC = TABLE.index("leduc_poker") * 100_000_000
+RESET = {"method": "reset", "kwargs": {"task_id": LEDUC, "seed": 0, "opponent": "random"}}
 SESSION = json.loads((Path(__file__).parents[2] / "data" / "affinetes_session.json").read_text())
 
 
@@ -77,7 +85,7 @@ def test_recorded_sessions_are_answered_as_upstream_does(server: str) -> None:
         ("reset", {"task_id": 0, "seed": "x"}, 400, "seed: 'x' was given"),
         ("reset", {"task_id": 0, "opponent": "policy:/etc/passwd"}, 400, "opponent: 'policy:/etc/passwd'"),
         ("reset", {"task_id": 0, "opponent": "open"}, 400, "opponent: 'open' was given"),
-        ("reset", {"task_id": 200000000, "opponent": "mcts:9999x9999"}, 400, "at most 1000000 rollouts"),
+        ("reset", {"task_id": LEDUC, "opponent": "mcts:9999x9999"}, 400, "at most 1000000 rollouts"),
         ("reset", {"task_id": 0, "sed": 1}, 400, "did you mean 'seed'"),
         ("reset", {"task_id": 0, "self": 1}, 400, "argument of reset: 'self' was given"),
         ("step", {"actions": "1"}, 400, "argument of step: 'actions' was given, allowed: 'action'"),
@@ -109,23 +117,21 @@ def test_numbers_that_are_none(server: str) -> None:
 @pytest.mark.sample
 def test_token_and_number_of_sessions() -> None:
     with served("--max_sessions", "1", token="s3cret") as url:
-        reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": 0, "opponent": "random"}}
-        assert ask(f"{url}/call", reset)[0] == 401
-        assert ask(f"{url}/call", reset, authorization="Bearer secret")[0] == 401
+        assert ask(f"{url}/call", RESET)[0] == 401
+        assert ask(f"{url}/call", RESET, authorization="Bearer secret")[0] == 401
         assert ask(f"{url}/health")[0] == 200
-        assert ask(f"{url}/call", reset, authorization="Bearer s3cret")[0] == 200
+        assert ask(f"{url}/call", RESET, authorization="Bearer s3cret")[0] == 200
         assert ask(f"{url}/ready")[0] == 503
         password = base64.b64encode(b"any:s3cret").decode()  # as a client sends http://any:s3cret@host
-        status, body = ask(f"{url}/call", reset, authorization=f"Basic {password}")
+        status, body = ask(f"{url}/call", RESET, authorization=f"Basic {password}")
         assert (status, body["kind"]) == (503, "full")
 
 
 def test_a_page_that_points_its_name_at_the_server_is_refused(server: str) -> None:
-    reset = {"method": "reset", "kwargs": {"task_id": 200_000_000, "seed": 0, "opponent": "random"}}
-    status, body = ask(f"{server}/call", reset, host="page.example.com:8000")
+    status, body = ask(f"{server}/call", RESET, host="page.example.com:8000")
     assert status == 421
     assert "host: 'page.example.com:8000' was given" in body["error"]
-    assert ask(f"{server}/call", reset, host="localhost:8000")[0] == 200
+    assert ask(f"{server}/call", RESET, host="localhost:8000")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -154,7 +160,7 @@ def test_hosts_that_evaluate_may_ask() -> None:
     assert ServeOptions(host="0.0.0.0").evaluation_hosts("t0ken") == ("*",)
     assert ServeOptions(host="0.0.0.0").evaluation_hosts("") == ()
     actor = GameActor(ServeOptions())
-    asked = {"task_id": 200_000_000, "seed": 0, "model": "m"}
+    asked = {"task_id": LEDUC, "seed": 0, "model": "m"}
     actor.evaluation_hosts = ()
     with pytest.raises(ArgumentError, match=r"^base_url: 'http://h:1/v1' was given, allowed: none; .*--eval"):
         actor.evaluate(**asked, base_url="http://h:1/v1")
@@ -171,7 +177,7 @@ def test_an_episode_that_is_over_makes_room() -> None:
     """A server of one place plays any number of games, one after the other."""
     with serving(ServeOptions(port=0, max_sessions=1)) as (url, _):
         for seed in range(3):
-            status, turn = call(url, "reset", task_id=200_000_000, seed=seed, opponent="random")
+            status, turn = call(url, "reset", task_id=LEDUC, seed=seed, opponent="random")
             assert status == 200
             while not turn["done"]:
                 assert ask(f"{url}/ready")[0] == 503
@@ -240,3 +246,146 @@ def test_wrong_options_are_refused() -> None:
         with pytest.raises(ArgumentError, match=message):
             ServeOptions(**wrong)  # type: ignore[arg-type]
     assert main(["serve", "--env", "games"]) == main(["serve", "--run.seed", "1"]) == 2
+
+
+# -- what a request may be ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Iterator[str]:
+    with serving(ServeOptions(port=0, max_body=4096)) as (url, _):
+        yield url
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"method": "reset", "kwargs": {"seed": NaN}}', "NaN was given, allowed: finite numbers"),
+        (b'{"method": "evaluate", "kwargs": {"temperature": 1e999}}', "1e999 was given"),
+        (b'{"method": "state", "kwargs": {"episode_id": "\\ud800"}}', "half a surrogate pair"),
+        (b'{"method": "state", "kwargs": {"\\udc00": 1}}', "half a surrogate pair"),
+        (b'{"method": "step", "kwargs": {"action": "\xff"}}', "is not in UTF-8"),
+        (b'{"method": "reset", "kwargs": {"seed": ' + b"9" * 4000 + b"}}", "whole numbers 0"),
+        (b"[" * 4000, "is no JSON"),
+        (b'"reset"', "is no object"),
+    ],
+)
+def test_what_is_not_ours_to_read_is_refused(narrow: str, body: bytes, message: str) -> None:
+    status, said = ask(f"{narrow}/call", body)
+    assert (status, said["kind"]) == (400, "refused")
+    assert message in said["error"]
+
+
+def test_whole_surrogate_pairs_and_escaped_backslashes_are_text() -> None:
+    assert parse_object(b'{"a": "\\ud83c\\udccf"}') == {"a": "\U0001f0cf"}
+    assert parse_object(b'{"a": "\\\\ud800"}') == {"a": "\\ud800"}
+    assert parse_object(b'{"a": 1e308, "b": -0.5}') == {"a": 1e308, "b": -0.5}
+
+
+def send(url: str, said: str) -> tuple[int, Any, bytes]:
+    """Status and body of the answer to a request, and what comes after it until the server closes."""
+    with connect(url) as client:
+        client.sendall(said.encode())
+        status, body = read_answer(client)
+        return status, body, client.recv(1)
+
+
+HEAD = "POST /call HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+
+
+def test_a_body_beyond_the_limit_is_refused_before_it_comes(narrow: str) -> None:
+    for length in ("4097", "1000000000000"):
+        status, body, rest = send(narrow, f"{HEAD}content-length: {length}\r\n\r\n")
+        assert (status, rest) == (413, b"")  # and the connection is closed: nothing of the body is waited for
+        assert "more than 4096 bytes" in body["error"]
+    status, body, rest = send(narrow, f"{HEAD}transfer-encoding: chunked\r\n\r\n2000\r\n{' ' * 8192}\r\n")
+    assert (status, rest) == (413, b"")
+
+
+def test_a_length_that_is_stated_twice_is_refused(narrow: str) -> None:
+    chunked = "transfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n0\r\n\r\nGET /health HTTP/1.1\r\n\r\n"
+    for path in ("/call", "/health", "/reset"):
+        status, body, rest = send(narrow, HEAD.replace("/call", path) + chunked)
+        assert (status, rest) == (400, b"")  # and nothing is read out of the rest
+        assert body["error"] == "content-length and transfer-encoding were given, allowed: one of them"
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:1", "2001:db8::/64"),  # one caller has as many addresses as it likes in its network
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_callers_are_told_apart_by_address(address: str, name: str) -> None:
+    assert name_caller(address) == name
+
+
+# -- callers that are slow or leave ------------------------------------------------------------------------
+
+
+EVALUATED = {"task_id": LEDUC, "seed": 0, "opponent": "first", "model": "m"}
+
+
+@pytest.fixture
+def here() -> Iterator[tuple[str, Server]]:
+    """A server's address, and the server."""
+    with serving(ServeOptions(port=0)) as found:
+        yield found
+
+
+WHOLE = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
+SLOW = b"POST /call HTTP/1.1\r\nhost: a\r\nx-slow: "
+BODY = b"POST /call HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"
+
+
+@pytest.mark.parametrize(
+    ("said", "answers"),
+    [(b"", 0), (SLOW, 0), (WHOLE + BODY, 1)],
+    ids=["nothing", "half a head", "half a body after a request"],
+)
+def test_a_request_that_does_not_arrive_is_not_waited_for(
+    said: bytes, answers: int, here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrival, "ARRIVAL", 1.0)
+    url, _ = here
+    with connect(url) as client:
+        client.sendall(said)
+        heard = bytearray()
+        while piece := client.recv(1 << 16):  # raises TimeoutError if the server goes on waiting
+            heard += piece
+    assert heard.count(b"HTTP/1.1 200") == answers
+    assert call(url, "reset", task_id=LEDUC, seed=0, opponent="first")[0] == 200
+
+
+def test_a_request_that_has_arrived_may_take_long(
+    here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrival, "ARRIVAL", 1.0)
+    url, _ = here
+    with ModelStub(lambda body: "1", pause=1.5) as stub:
+        status, result = call(url, "evaluate", **EVALUATED, base_url=stub.url)
+    assert (status, "error" in result) == (200, False)
+
+
+def test_an_evaluation_ends_when_its_caller_leaves(here: tuple[str, Server]) -> None:
+    url, server = here
+    asked, release = threading.Event(), threading.Event()
+
+    def answer(body: Body) -> str:
+        asked.set()
+        release.wait(300)  # longer than the test: nothing but the caller's leaving ends the request
+        return "1"
+
+    with ModelStub(answer) as stub:
+        with connect(url) as client:
+            client.sendall(request("evaluate", **EVALUATED, base_url=stub.url))
+            assert asked.wait(60)
+            assert not server.is_idle(0.0)
+        assert server.is_idle(60.0)
+        release.set()
+        assert len(stub.asked) == 1
+    assert ask(f"{url}/ready")[0] == 200

@@ -1,32 +1,66 @@
-"""The server answers as upstream's does: addresses, order of arguments, errors, time limits."""
+"""A server answers as upstream's does, plays as local play does, and asks about traces where it can."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import pickle
+import signal
+import sys
+import threading
 from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import httpx
 import pytest
 
+from game_gym.games import TABLE
+from gamespiel.cli import main
 from gamespiel.serving.games import GameActor
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.traces import TraceActor
+from task_gym.caller import CALLER, Caller, CallerLeftError
+from task_gym.errors import ArgumentError
+from task_gym.processes import OFFERED
 from task_gym.remote.protocol import Failure, read_reply
-from tests.game_gym.play import LEDUC
+from tests.game_gym.play import LEDUC, episode, make
 from tests.gamespiel.endpoints.models import ModelStub
-from tests.gamespiel.serving.servers import ask, call, serving
+from tests.gamespiel.serving.servers import ask, call, served, serving
+from tests.trace_gym.rows import PATH
+from trace_gym.backends import make_backend
+from trace_gym.envs.text import CodeTraceEnv
+from trace_gym.sandbox import trouble
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
 
-from gamespiel.serving import app, games
+from gamespiel.serving import app
+from gamespiel.serving import games as game_calls
+from gamespiel.serving import traces as trace_calls
+from gamespiel.serving.lanes import Lane
+from gamespiel.serving.trace_processes import TraceProcesses
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     with serving(ServeOptions(port=0)) as (url, _):
+        yield url
+
+
+@pytest.fixture(scope="module")
+def games(server: str) -> str:
+    pytest.importorskip("affinetes")
+    return server
+
+
+@pytest.fixture(scope="module")
+def traces() -> Iterator[str]:
+    pytest.importorskip("affinetes")
+    with serving(ServeOptions(env="trace", port=0)) as (url, _):
         yield url
 
 
@@ -56,20 +90,20 @@ def test_methods_have_addresses_of_their_own(server: str) -> None:
 
 def test_arguments_come_in_upstreams_order() -> None:
     """As ``env.py`` of upstream's images declares them; ours beyond them come last."""
-    games, traces = GameActor(ServeOptions()), TraceActor(ServeOptions(env="trace"))
-    listed = [list(inspect.signature(method).parameters) for method in (games.reset, traces.reset)]
+    game, trace = GameActor(ServeOptions()), TraceActor(ServeOptions(env="trace"))
+    listed = [list(inspect.signature(method).parameters) for method in (game.reset, trace.reset)]
     assert listed == [["task_id", "seed", "opponent", "seeding"], ["task_id", "seed"]]
-    assert list(inspect.signature(games.step).parameters) == ["action", "episode_id"]
+    assert list(inspect.signature(game.step).parameters) == ["action", "episode_id"]
     asked = ["model", "base_url", "timeout", "temperature", "api_key"]
-    assert list(inspect.signature(games.evaluate).parameters) == [
+    assert list(inspect.signature(game.evaluate).parameters) == [
         "task_id", "seed", *asked, "opponent", "collect_logprobs", "max_tokens", "seeding",
     ]  # fmt: skip
-    assert list(inspect.signature(traces.evaluate).parameters) == [*asked, "seed", "task_id", "max_tokens"]
-    signature = inspect.signature(games.evaluate).parameters
+    assert list(inspect.signature(trace.evaluate).parameters) == [*asked, "seed", "task_id", "max_tokens"]
+    signature = inspect.signature(game.evaluate).parameters
     assert [signature[name].default for name in ("model", "base_url", "temperature", "api_key")] == [
         "deepseek-ai/DeepSeek-V3", "https://llm.chutes.ai/v1", None, None,
     ]  # fmt: skip
-    assert games.reset(task_id=0, seed=0)["info"]["opponent_type"] == "mcts"
+    assert game.reset(task_id=0, seed=0)["info"]["opponent_type"] == "mcts"
 
 
 @pytest.mark.parametrize("env", ["openspiel", "trace"])
@@ -138,8 +172,217 @@ def test_a_call_is_given_up_ten_seconds_after_its_timeout(monkeypatch: pytest.Mo
         status, body = asyncio.run(post("/call", {"method": "evaluate", "kwargs": kwargs}))
         assert (status, body["status"]) == (200, "success")
         assert body["result"]["error"] == "the game was not over after 0.9 s"  # max(1 - 20, 0.9)
-        monkeypatch.setattr(games, "HASTE", -30.0)  # now the game has 31 s, and the call 1.3 s
+        monkeypatch.setattr(game_calls, "HASTE", -30.0)  # now the game has 31 s, and the call 1.3 s
         monkeypatch.setattr(app, "LATER", 0.3)
         status, body = asyncio.run(post("/call", {"method": "evaluate", "kwargs": kwargs}))
         assert (status, body["status"], body["error"]) == (200, "failed", None)
         assert "longer than its timeout of 1 s and 0.3 s more" in body["result"]["error"]
+
+
+# -- local and served play ---------------------------------------------------------------------------------
+
+
+SAMPLE = ("goofspiel", "leduc_poker", "hearts", "phantom_ttt")
+"""Hidden cards, simultaneous moves, four seats, and a game that upstream plays wrong."""
+
+
+def shown(record: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """A record without what only a local backend knows."""
+    local = {"history"}
+    if record[-1][-1].get("result") == "cut":
+        local |= {"scores", "returns"}
+    return [
+        (*rest, {key: value for key, value in info.items() if key not in local}) for *rest, info in record
+    ]
+
+
+def compare(games: str, **arguments: Any) -> None:
+    seed = arguments.pop("seed")
+    here = make(**arguments)
+    there = make(backend="affinetes", mode="url", base_url=games, **arguments)
+    assert shown(episode(there, seed)) == shown(episode(here, seed))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *({"task_id": TABLE.index(game) * 100_000_000 + 1, "seed": 7, "max_turns": 12} for game in SAMPLE),
+        {"task_id": LEDUC, "seed": 2, "opponent": "mcts:20x2", "reward": "upstream", "rules": False},
+    ],
+    ids=[*SAMPLE, "a search and upstream's rewards"],
+)
+def test_a_served_sample_of_games_equals_the_local_one(arguments: dict[str, Any], games: str) -> None:
+    compare(games, **arguments)
+
+
+@pytest.mark.families
+@pytest.mark.parametrize("index", range(22), ids=TABLE)
+def test_every_game(index: int, games: str) -> None:
+    compare(games, task_id=index * 100_000_000 + 4, seed=4, max_turns=200)
+
+
+def test_illegal_actions_are_counted_here(games: str) -> None:
+    env = make(task_id=LEDUC, backend="affinetes", base_url=games)
+    local = make(task_id=LEDUC)
+    for played in (env, local):
+        played.reset(seed=1)
+        played.step(99)
+        played.step(99)
+    there, here = env.step(99), local.step(99)
+    assert there[:4] == here[:4]
+    for key in ("score", "scores", "returns", "result"):
+        assert there[4][key] == here[4][key]
+
+
+def test_a_copy_plays_the_episode_again(games: str) -> None:
+    env = make(task_id=600_000_000, backend="affinetes", base_url=games)
+    env.reset(seed=5)
+    env.step(12)
+    copy = pickle.loads(pickle.dumps(env))
+    assert copy.render_mode is None and copy.action_masks().tolist() == env.action_masks().tolist()
+    assert copy.step(0)[0] == env.step(0)[0]
+
+
+@pytest.mark.launch
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_processes_of_a_vector_environment_have_connections_of_their_own(context: str) -> None:
+    pytest.importorskip("affinetes")
+    own = {"shared_memory": False, "context": context}  # Text has no shape
+    with served() as url:
+        arguments = {"task_id": LEDUC, "backend": "affinetes", "base_url": url}
+        make(**arguments).reset(seed=0)  # this process is connected before it forks
+        envs = gym.make_vec(
+            "GameSpiel-v0", num_envs=2, vectorization_mode="async", vector_kwargs=own, **arguments
+        )
+        texts, _ = envs.reset(seed=[0, 1])
+        envs.close()
+    assert list(texts) == [make(task_id=LEDUC).reset(seed=seed)[0] for seed in (0, 1)]
+
+
+@pytest.mark.parametrize("scoring", ["affine", "lines"])
+def test_traces(scoring: str, traces: str) -> None:
+    here: Any = gym.make("CodeTrace-v0", scoring=scoring).unwrapped
+    there: Any = gym.make("CodeTrace-v0", scoring=scoring, backend="affinetes", base_url=traces).unwrapped
+    for task_id in (40, 41):
+        text, info = here.reset(seed=1, options={"task_id": task_id})
+        told, said = there.reset(seed=1, options={"task_id": task_id})
+        assert told == text
+        assert {**said, "source": info["source"]} == info
+        truth = here.trace.truth
+        for reply in (truth, truth[: len(truth) // 2]):
+            ours, theirs = here.step(reply), there.step(reply)
+            assert theirs[:4] == ours[:4]
+            assert {**theirs[4], "source": ours[4]["source"]} == ours[4]
+            here.reset(seed=1, options={"task_id": task_id})
+            there.reset(seed=1, options={"task_id": task_id})
+
+
+# -- traces: a data set with user namespaces and without, debug prints, and upstream's question ------------
+
+
+ROWS = ServeOptions(env="trace", source=str(PATH))
+
+
+def test_rows_of_a_data_set_are_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_calls, "trouble", lambda level: f"{level} are forbidden")
+    rows = TraceActor(ROWS)
+    for method in (rows.reset, rows.evaluate):  # not as a failure, after which a client would try again
+        with pytest.raises(ArgumentError, match=r"allowed here: 'builtin'; namespaces are forbidden$"):
+            method(task_id=1, seed=0)
+    asked = TraceActor(ServeOptions(env="trace")).reset(task_id=1, seed=0)
+    assert asked["info"]["sandbox"] == "in-process" and not asked["done"]
+
+
+@pytest.mark.skipif(trouble("namespaces") is not None, reason="no user namespaces")
+def test_rows_of_a_data_set_run_in_the_sandbox() -> None:
+    actor = TraceActor(ROWS)
+    asked = actor.reset(task_id=1, seed=0)
+    assert asked["info"]["sandbox"] == "namespaces"
+    answered = actor.step("?", asked["episode_id"])
+    assert (answered["done"], answered["reward"]) == (True, 0.0)
+
+
+@pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
+def test_a_process_that_ends_while_it_is_idle_costs_no_trace() -> None:
+    processes = TraceProcesses("builtin", "safe", "builtin")
+    try:
+        own = make_backend("builtin", "safe", False)
+        assert processes.load(1) == own.load(1)
+        (idle,) = processes._spare
+        os.kill(idle.pid, signal.SIGKILL)  # as a machine without memory does
+        assert processes.load(2) == own.load(2)
+        (idle,), caller = processes._spare, Caller()
+        caller.leave()
+        token = CALLER.set(caller)
+        with pytest.raises(CallerLeftError):
+            processes.load(3)
+        CALLER.reset(token)
+        assert not processes._spare and idle.pid in [pid for _, pid in processes._nursery.dead]
+    finally:
+        processes.end()
+
+
+def observe(task_id: int, **arguments: Any) -> str:
+    return CodeTraceEnv(task_id=task_id, **arguments).reset(seed=0)[0]
+
+
+@pytest.mark.parametrize("injector", ["safe", "affine"])
+def test_the_injector_is_the_one_of_local_play(injector: str) -> None:
+    actor = TraceActor(ServeOptions(env="trace", injector=injector))
+    assert observe(3, injector="safe") != observe(3, injector="affine")
+    asked = actor.reset(task_id=3, seed=0)
+    assert asked["observation"] == observe(3, injector=injector)
+    assert asked["info"]["python"] == f"{sys.version_info.major}.{sys.version_info.minor}"
+    with pytest.raises(ArgumentError, match=r"injector: 'afine' was given, .*did you mean 'affine'"):
+        TraceActor(ServeOptions(env="trace", injector="afine"))
+
+
+def test_the_command_names_the_injector(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[ServeOptions] = []
+    monkeypatch.setattr("gamespiel.serving.run.serve", seen.append)
+    assert main(["serve", "--env", "trace"]) == main(["serve", "--env", "trace", "--injector", "affine"]) == 0
+    assert [options.injector for options in seen] == ["safe", "affine"]
+    assert main(["serve", "--env", "openspiel", "--injector", "affine"]) == 2
+    assert "injector: 'affine' was given, allowed: with --env trace only" in capsys.readouterr().err
+
+
+def test_the_container_names_source_and_injector(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path(__file__).parents[3] / "docker" / "trace" / "env.py"
+    spec = spec_from_file_location("container_env", file)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.delenv("GAMESPIEL_SOURCE", raising=False)
+    for name, value in ((None, "safe"), ("affine", "affine")):
+        monkeypatch.delenv("GAMESPIEL_INJECTOR", raising=False)
+        if name is not None:
+            monkeypatch.setenv("GAMESPIEL_INJECTOR", name)
+        assert module.Actor().reset(3, 0)["observation"] == observe(3, injector=value)
+
+
+def test_the_question_is_in_upstreams_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    actor = TraceActor(ServeOptions(env="trace"))
+    ours = actor.reset(3, 0)["observation"]
+    (tmp_path / "trace_task.py").write_text('prompt = f"Run {transformed} on {inputs}!"\n')
+    monkeypatch.setenv("TRACE_TASK_PATH", str(tmp_path))
+    asked = actor.reset(3, 0)
+    assert asked["observation"] == observe(3) != ours
+    assert asked["observation"].startswith("Run ") and actor.state(asked["episode_id"]) == asked
+    monkeypatch.delenv("TRACE_TASK_PATH")
+    assert actor.reset(3, 0)["observation"] == ours
+
+
+def test_a_call_for_which_there_is_no_thread_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask_twice() -> int:
+        lane = Lane(1, 1, "test")
+        with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="can't start new thread"):
+            patch.setattr(threading.Thread, "start", refuse)
+            await lane.run("caller", lambda: 1)
+        return int(await asyncio.wait_for(lane.run("caller", lambda: 2), 30))
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    assert asyncio.run(ask_twice()) == 2

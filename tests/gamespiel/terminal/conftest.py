@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable
 
 import pytest
 from rich.console import Console
+
+from tests.gamespiel.runs import quiet, shown
 
 WIDTH = 60
 
@@ -14,7 +15,7 @@ WIDTH = 60
 @pytest.fixture
 def console() -> Console:
     """A console that is no terminal, 60 columns wide; ``console.file`` has what was printed."""
-    return Console(file=io.StringIO(), width=WIDTH)
+    return quiet(WIDTH)
 
 
 def printed(console: Console, program: str = "") -> str:
@@ -22,8 +23,7 @@ def printed(console: Console, program: str = "") -> str:
 
     A program is printed as it is, and the terminal wraps its lines.
     """
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    text = shown(console)
     assert "\x1b" not in text  # no colours where nobody sees them
     assert max(map(len, text.replace(program, "").splitlines())) <= WIDTH
     return text

@@ -1,0 +1,360 @@
+"""Pages that are generated are current, and what they and other pages say is true."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyspiel
+import pytest
+
+from benchmarks.scores import merged
+from docs import game_facts, generate_games, generate_scores, generate_trace, hooks, site
+from docs.game_pages import budget, game_page, limits, picture, played, score
+from docs.generate_games import shorten, table
+from docs.reference import ROOMS
+from docs.site import copied, generated, site_pages
+from docs.trace_pages import family_page
+from game_gym.games import DECLARED, TABLE
+from game_gym.protocols import PROTOCOLS
+from game_gym.score import seat_score
+from game_gym.task import decode
+from gamespiel import planning
+from gamespiel.agents.models.architectures import KNOWN
+from gamespiel.agents.models.memory_plan import Load, plan
+from gamespiel.config import preset_path, resolve
+from gamespiel.config.schema import DOTTED
+from gamespiel.report.plan import format_gib
+from tests.docs.test_blocks import run_block
+from tests.gamespiel.runs import marked
+from tests.gamespiel.test_first_steps import CARD
+from trace_gym.admission.admit import MOST_LINES, MOST_OUTPUT
+from trace_gym.inject import MOST, STYLES
+from trace_gym.mutants.choices import LEAST, OPTIONS
+from trace_gym.programs.builtin import CELLS, NAMES, split
+from trace_gym.programs.hub import DATASET
+from trace_gym.score import SCORINGS
+
+ROOT = Path(__file__).parents[2]
+GAMES, TRACE, SCORES = (
+    made.PAGE.read_text(encoding="utf-8") for made in (generate_games, generate_trace, generate_scores)
+)
+PLAIN = re.sub(r"^```.*?^```$", lambda code: re.sub(r"[^\n]", " ", code[0]), GAMES, flags=re.M | re.S)
+"""The page with blanks in place of code, in which solitaire's columns begin with #."""
+CURRICULUM, MODELS = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("curriculum", "models")
+)
+PROMOTIONS = json.loads((ROOT / "benchmarks/results/promotion.json").read_text(encoding="utf-8"))
+
+
+def section(heading: str) -> str:
+    """Returns the text between a heading of docs/games.md and the next one of its level or above."""
+    start = PLAIN.index(f"\n{heading}\n") + len(heading) + 2
+    following = re.compile(rf"^#{{1,{heading.count('#')}}} ", re.MULTILINE).search(PLAIN, start)
+    return GAMES[start : following.start() if following else None]
+
+
+@pytest.mark.sample
+@pytest.mark.trains
+def test_games_are_current() -> None:
+    assert generate_games.page() == GAMES, "write it anew with: python -m docs.generate_games"
+
+
+@pytest.mark.parametrize(("made", "text"), [(generate_trace, TRACE), (generate_scores, SCORES)])
+def test_traces_and_scores_are_current(made: Any, text: str) -> None:
+    assert made.page() == text, f"write it anew with: python -m {made.__name__}"
+
+
+def test_every_declared_game_has_a_section_with_its_rules_and_an_observation() -> None:
+    others = [name for name in DECLARED if name not in TABLE]
+    assert re.findall(r"^### (.*)$", PLAIN, re.M) == [*TABLE, *others]
+    for name, spec in DECLARED.items():
+        text = section(f"### {name}")
+        rules, example = re.findall(r"```text\n(.*?)\n```", text, re.S)
+        assert rules.split() == game_facts.variants(spec)[0].rules.split()
+        assert example.startswith(f"Game: {name}\nYou are Player ")
+        # One row per variant under two lines of heading.
+        assert len(re.findall(r"^\|", text, re.M)) == 2 + spec.variants
+
+
+def test_the_examples_print_what_is_shown() -> None:
+    examples = re.findall(r"```python\n(.*?)```\n\nprints\n\n```text\n(.*?)```", GAMES, re.S)
+    assert len(examples) == GAMES.count("```python") == 4
+    for code, shown in examples:
+        assert run_block(code, "docs/games.md", {}) == shown
+
+
+def test_long_lists_are_cut_short_and_cells_are_escaped() -> None:
+    def observation(count: int) -> str:
+        return "S\n\nLegal Actions:\n" + "\n".join(f"  {n} -> m{n}" for n in range(count)) + "\n\nYour choice"
+
+    assert shorten(observation(10)) == observation(10)
+    # Eight, a line for the omitted actions, and the last one: three of 12 are omitted.
+    assert shorten(observation(12)).split("\n")[3:13] == [
+        *(f"  {n} -> m{n}" for n in range(8)),
+        "  … 3 more",
+        "  11 -> m11",
+    ]
+    assert table(["a"], [["x|y"]]) == "| a |\n| --- |\n| x\\|y |"
+
+
+def test_ids_of_the_table_are_where_it_says() -> None:
+    rows = re.findall(r"^\| (\d+) \| ([\d_]+) \| \[(\w+)\]", section("## Find a game"), re.M)
+    assert len(rows) == len(TABLE) == 22
+    for index, first, name in rows:
+        assert int(first) == int(index) * 100_000_000
+        assert decode(int(first)).variant.spec.name == name
+        # 22 * 100_000_000 ids later it is the same game.
+        assert decode(int(first) + 2_200_000_000).variant is decode(int(first)).variant
+
+
+def test_the_table_of_seeds_is_the_protocols() -> None:
+    lines = [line.split("|") for line in section("## Seeds").split("\n") if line.startswith("|")]
+    row = {cells[1].strip(): cells[2:4] for cells in lines}
+    for column, name in enumerate(("openenv", "evaluate")):
+        protocol = PROTOCOLS[name]
+        for s, n in ((7, 2), (7, 4), (10, 4), (3, 1)):
+            told = row["your seat"][column].replace("mod", "%")
+            assert protocol.seat(s, n) == eval(told, {"s": s, "n": n})
+            random_state = re.fullmatch(r"`RandomState\((.*)\)`", row["stream of chance"][column].strip())
+            assert random_state and protocol.chance(s) == eval(random_state[1], {"s": s})
+        assert row[""][column].strip() == f'`seeding="{name}"`'
+    assert [PROTOCOLS["openenv"].bot(7, p, 2) for p in (0, 1)] == [7, 7]
+    assert [PROTOCOLS["openenv"].bot(7, p, 4) for p in range(4)] == [7, 8, 9, 10]
+    assert [PROTOCOLS["evaluate"].bot(7, p, 4) for p in range(4)] == [9, 10, 11, 12]
+
+
+def test_the_scores_worked_out() -> None:
+    assert "(5 + 13) / 26 = 0.692" in GAMES
+    assert seat_score([5, -5], 0, True, -13, 13) == pytest.approx(0.692, abs=5e-4)
+    assert "(420 + 7600) / 15200 = 0.528" in GAMES
+    assert seat_score([420, -420] * 2, 0, True, -7600, 7600) == pytest.approx(0.528, abs=5e-4)
+    assert "success in 2048 is a return above 10,240" in GAMES
+    assert seat_score([10_240], 0, False, 0, decode(1_700_000_000).variant.high) == 0.5
+
+
+def test_statistics_are_worked_out() -> None:
+    """Tic-tac-toe: the agent's seat alternates; a full board has five moves of seat 0 and four of seat 1."""
+    some = game_facts.sample("tic_tac_toe", 0)
+    assert len(some.decisions) == 12 and len(some.prompts) == sum(some.decisions)
+    assert all(3 <= count <= 5 - seed % 2 for seed, count in enumerate(some.decisions))
+    bare, told = game_facts.opening("tic_tac_toe", 0)
+    assert told.endswith(bare) and DECLARED["tic_tac_toe"].rules({}) in told
+
+
+def test_the_other_games_are_told_once_and_rightly() -> None:
+    groups = re.findall(r"^- \*\*(.*?)\*\* \((\d+)\): (.*)$", section("## Other games of OpenSpiel"), re.M)
+    listed: dict[str, str] = {}
+    for heading, count, names in groups:
+        found = re.findall(r"`(\w+)`", names)
+        assert len(found) == int(count)
+        listed.update(dict.fromkeys(found, heading))
+    assert sum(int(count) for _, count, _ in groups) == len(listed)
+    registered = {
+        name for name in pyspiel.registered_names() if not name.startswith(("python_", "chat_game"))
+    }
+    assert set(listed) == registered - set(DECLARED)
+    assert listed["breakthrough"] == "Two seats, perfect information"
+    assert listed["matching_pennies_3p"] == "Simultaneous moves"
+    assert "mean-field" in listed["mfg_garnet"] and "own chance" in listed["tarok"]
+
+
+def test_numbers_and_names_of_traces_in_words() -> None:
+    # "mod 16", "seven", "three", "six"
+    assert (len(NAMES), CELLS, OPTIONS, LEAST, MOST) == (16, 160, 8, 4, 6)
+    assert f"at most {MOST_OUTPUT} bytes" in TRACE and f"at most {MOST_LINES:,} lines" in TRACE
+    assert DATASET in TRACE
+    assert all(f"**{name}**" in TRACE for name in SCORINGS)
+    assert all(f'injector="{style}"' in TRACE for style in STYLES)
+    for task_id in (0, 37, 159, 10**11 - 1):
+        assert split(task_id) == (NAMES[task_id % 16], 1 + task_id % 160 // 16)
+
+
+def row(game: str, agent: str, mean: float = 0.5) -> dict[str, Any]:
+    return {"game": game, "agent": agent, "score": [mean, mean, mean]}
+
+
+def test_what_is_not_measured_is_a_dash() -> None:
+    assert generate_scores.cells(None) == ("-", "-")
+
+
+def test_parts_are_merged_in_the_tables_order() -> None:
+    """A new row takes the place of the old one of its game and player; other rows stay."""
+    old = [row("hex", "random"), row("leduc_poker", "mcts:50x1", 0.9)]
+    new = [row("leduc_poker", "first"), row("hex", "random", 0.6), row("leduc_poker", "random")]
+    found = [(each["game"], each["agent"], each["score"][0]) for each in merged(old, new)]
+    assert found == [
+        ("leduc_poker", "random", 0.5),
+        ("leduc_poker", "mcts:50x1", 0.9),
+        ("leduc_poker", "first", 0.5),
+        ("hex", "random", 0.6),
+    ]
+
+
+def test_the_table_of_promotions_is_the_benchmarks() -> None:
+    found = re.findall(r"^\| (0\.\d\d) \| (.*) \|$", CURRICULUM, re.MULTILINE)
+    assert [rate for rate, _ in found] == ["0.60", "0.65", "0.70", "0.75", "0.80"]
+    for rate, cells in found:
+        rows = [row for row in PROMOTIONS["rows"] if row["rate"] == float(rate)]
+        assert [row["rule"] for row in rows] == ["rate", "confidence"]
+        shares = [row["promoted"][within][0] for row in rows for within in ("100", "1000", "5000")]
+        assert cells.split(" | ") == [f"{share:.1%}" for share in shares]
+
+
+def preset_rows() -> list[str]:
+    rows = []
+    for name, card in sorted(CARD.items(), key=lambda row: (row[0].split("b-")[0].removesuffix("b"), row[1])):
+        load = planning.load_of(resolve(name))
+        made = plan(load)
+        kept = "NF4" if load.bits else load.dtype
+        way = "yes" if load.gradient_checkpointing else "no"
+        budgets = f"{load.tokens_per_backward:,} | {load.tokens_per_forward:,}"
+        sizes = f"{format_gib(made.weights)} | {format_gib(made.peak)}"
+        rows.append(f"| `{name}` | {card} GB | {kept} | {way} | {budgets} | {sizes} |")
+    return rows
+
+
+def model_rows() -> list[str]:
+    """Peaks of each known model with gradient checkpointing and 4,096 tokens with gradients."""
+    rows = []
+    for name in KNOWN:
+        architecture = planning.architecture_of(name)
+        base = Load(
+            architecture, tokens_per_backward=4096, tokens_per_forward=8192, gradient_checkpointing=True
+        )
+        peaks = [plan(base), plan(replace(base, bits=8)), plan(replace(base, bits=4, nested=True))]
+        shown = " | ".join(format_gib(made.peak) for made in peaks)
+        rows.append(f"| `{name}` | {architecture.parameters / 1e9:.2f} | {shown} |")
+    return rows
+
+
+@pytest.mark.parametrize("rows", [preset_rows, model_rows])
+def test_tables_of_models_are_current(rows: Callable[[], list[str]]) -> None:
+    """If this fails, these are the rows to write."""
+    assert [row for row in rows() if row not in MODELS.splitlines()] == []
+
+
+def test_keys_and_presets_of_models_are_there() -> None:
+    keys = re.findall(r"`((?:model|ppo|run|env|lora)\.(?!safetensors)\w+)", MODELS)
+    assert keys and [key for key in keys if key not in DOTTED] == []
+    for name in CARD:
+        assert preset_path(name).is_file() and f"`{name}`" in MODELS
+
+
+# -- pages of the documentation site: generated, with links that lead somewhere ----------------------------
+
+
+QUICK = ["games/leduc_poker.md", "games/hex.md", "traces/closures.md"]
+PLAYED = [name for name in generated() if not name.startswith("reference/")]
+
+
+def test_there_is_a_page_per_game_family_and_room() -> None:
+    expected = {f"games/{name}.md" for name in DECLARED} | {f"traces/{name}.md" for name in NAMES}
+    assert set(generated()) == expected | {f"reference/{room}.md" for room in ROOMS}
+    assert set(site_pages().values()) & set(generated()) == set()
+
+
+@pytest.mark.parametrize("name", marked(PLAYED, QUICK))
+def test_the_examples_of_the_site_print_what_is_shown(name: str) -> None:
+    example = re.compile(r"```python\n(.*?)```\n\nprints\n\n(`{3,})text\n(.*?)\n\2", re.S)
+    ((code, _, shown),) = example.findall(generated()[name]())
+    assert run_block(code, name, {}).rstrip("\n") == shown
+
+
+def test_a_games_page_has_all_its_parts() -> None:
+    text = game_page("leduc_poker")
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings == [
+        "Rules", "Parameters", "Spaces", "An observation", "A game", "Score", "Search", "Baselines",
+    ]  # fmt: skip
+    assert "Task id 2 × 100,000,000 + c; every c is the same game." in text
+    assert "| tensor | information state tensor of shape (30,) |" in text
+    assert "| `random` | 0.51 [0.48, 0.54] | 45% [36%, 55%] |" in text
+    # A game without task ids and baselines, and one without a drawing.
+    kuhn = game_page("kuhn_poker")
+    assert "The game has no task ids." in kuhn and "Not measured yet" in kuhn
+    assert 'class="board"' not in game_page("bridge")
+
+
+def test_scores_and_searches_in_words() -> None:
+    # Returns -13 … 13, 0 … 20,480; hearts has four seats; euchre, clobber and 2048 as their rules say.
+    assert "score = (return + 13) / 26" in score("leduc_poker")
+    assert "score = return / 20480" in score("2048")
+    assert "score = 1 − (seats with a higher return) / 3" in score("hearts")
+    assert budget("2048") == "None: the game has one seat."
+    assert budget("goofspiel") == "None: no search can play the game."
+    assert "mcts 1000 × 50" in budget("hex")
+
+
+def test_limits_are_those_of_the_page_of_all_games() -> None:
+    heading, said = limits("chess")
+    assert heading == "## Limits"
+    assert said == "**chess** white is seat 1, as in OpenSpiel, so seat 1 moves first."
+    assert limits("tic_tac_toe") == []
+
+
+def test_the_picture_is_the_middle_of_the_game() -> None:
+    _, _, variant, history = played("tic_tac_toe")
+    caption, drawing = picture("tic_tac_toe", variant, history)
+    middle = (len(history) + 1) // 2
+    assert f"after {middle} of {len(history)} moves" in caption
+    (data,) = re.findall(r'data-board="([^"]*)"', drawing)
+    rows = json.loads(html.unescape(data))["rows"]
+    assert sum(sign in "xo" for sign in "".join(rows)) == middle
+
+
+def test_a_familys_page_has_its_levels_and_ids() -> None:
+    text = family_page("closures")
+    # closures is family 5: level 1 begins at id 5, and level 10 at 5 + 9 * 16 = 149.
+    assert "id mod 16 = 5" in text
+    assert [row.split(" | ")[1] for row in re.findall(r"^\| (\d+ \| \d+) ", text, re.M)] == [
+        str(5 + 16 * level) for level in range(10)
+    ]
+    assert "{'affine': 1.0, 'exact': 1.0, 'lines': 1.0}" in text
+
+
+def test_pages_are_copied_with_links_of_the_site() -> None:
+    home = copied("README.md")
+    assert "[docs/games.md](games.md)" in home and "[CONTRIBUTING.md](contributing.md)" in home
+    assert "](assets/learning_speed.png)" in home
+    games = copied("docs/games.md")
+    assert "[The games one by one](games.md#find-a-game)" in games
+    assert "[hex](games/hex.md)" in games and "### hex" not in games and "## Other games" in games
+    assert "traces/closures.md" in copied("docs/trace.md")
+    for path in site_pages():
+        copied(path)  # which raises if a link leads nowhere
+
+
+def test_links_are_the_sites_and_code_is_copied_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A link to a file that the site lacks is its label."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "own.py").touch()
+    monkeypatch.setattr(site, "ROOT", tmp_path)
+    code = "````text\n```\n[a](nowhere.md)\n```\n````\n"
+    page = tmp_path / "README.md"
+    page.write_text(f"[a](#b)\n[`own.py`](own.py) [x](https://a.b/c)\n{code}")
+    assert copied("README.md") == f"[a](#b)\n`own.py` [x](https://a.b/c)\n{code}"
+    page.write_text("[x](gone.md)")
+    with pytest.raises(ValueError, match=r"README\.md: a link to 'gone\.md'"):
+        copied("README.md")
+
+
+def test_folders_in_the_navigation_are_filled(tmp_path: Path) -> None:
+    (tmp_path / "games").mkdir()
+    for name in ("hex", "go"):
+        (tmp_path / "games" / f"{name}.md").touch()
+    config: dict[str, Any] = {
+        "docs_dir": str(tmp_path),
+        "nav": [{"Home": "index.md"}, {"Games": ["games.md", {"One by one": ["games/"]}]}],
+    }
+    assert hooks.on_config(config)["nav"] == [
+        {"Home": "index.md"},
+        {"Games": ["games.md", {"One by one": ["games/go.md", "games/hex.md"]}]},
+    ]

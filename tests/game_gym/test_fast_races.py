@@ -1,0 +1,298 @@
+"""Compiled rules beside OpenSpiel's: quoridor and backgammon."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyspiel
+import pytest
+
+pytest.importorskip("numba")
+
+from game_gym.games import find_game
+from game_gym.opponents.fast import backgammon, quoridor
+from game_gym.opponents.fast.rules import list_legal
+from game_gym.spec import load_variant
+from tests.game_gym.fast_rules import check_draws, check_game, follow, walk
+
+pytestmark = pytest.mark.numba
+
+# -- quoridor ------------------------------------------------------------------------------------------------
+
+
+def load(size: int, walls: int, players: int = 2) -> Any:
+    return pyspiel.load_game("quoridor", {"board_size": size, "wall_count": walls, "players": players})
+
+
+def play(game: Any, moves: str) -> tuple[Any, Any]:
+    """Plays named moves by both rules, and returns both states."""
+
+    def find(state: Any, move: str) -> int:
+        return next(a for a in state.legal_actions() if state.action_to_string(a) == move)
+
+    return follow(quoridor, game.new_initial_state(), moves, find, returns=False)
+
+
+def legal_names(state: Any, compiled: Any) -> tuple[set[str], set[str]]:
+    """Returns the pawn's moves and the walls that the compiled rules allow."""
+    names = {state.action_to_string(action) for action in list_legal(quoridor, compiled)}
+    walls = {name for name in names if name[-1] in "hv"}
+    return names - walls, walls
+
+
+def count_refused(state: Any, compiled: Any) -> int:
+    """Returns how many walls would overlap none, but cut a pawn off."""
+    free = sum(int(word).bit_count() for word in compiled[9:11].view(np.uint64))
+    return free - len(legal_names(state, compiled)[1])
+
+
+def place_walls(game: Any, seed: int, moves: int) -> tuple[Any, Any]:
+    """Plays random walls while there are any, by both rules."""
+    rng, state = random.Random(seed), game.new_initial_state()
+    compiled = quoridor.read(state)
+    for _ in range(moves):
+        legal = state.legal_actions()
+        assert list_legal(quoridor, compiled) == legal, str(state)
+        walls = [action for action in legal if state.action_to_string(action)[-1] in "hv"]
+        action = rng.choice(walls or legal)
+        state.apply_action(action)
+        quoridor.apply(compiled, action)
+        if state.is_terminal():
+            break
+    return state, compiled
+
+
+@pytest.mark.parametrize("config", range(4))
+def test_random_games_of_every_variant_are_the_same(config: int) -> None:
+    spec = find_game("quoridor")
+    game = load_variant(spec, spec.params(config)).game
+    for seed in range(6):
+        check_game(quoridor, game, seed)
+
+
+@pytest.mark.parametrize(("size", "walls"), [(3, 4), (4, 2), (5, 12), (6, 6), (8, 12), (9, 12)])
+def test_other_parameters_are_covered(size: int, walls: int) -> None:
+    for seed in range(6):
+        check_game(quoridor, load(size, walls), seed)
+
+
+@pytest.mark.parametrize("size", [7, 9])
+def test_games_full_of_walls_are_the_same(size: int) -> None:
+    # Every move is a wall while one is left, so most checks that a pawn keeps a way are made.
+    for seed in range(12):
+        _, compiled = place_walls(load(size, 12), seed, 40)
+        assert sum(int(word).bit_count() for word in compiled[7:9].view(np.uint64)) >= 8  # walls
+
+
+def test_draws_are_uniform_at_the_opening() -> None:
+    check_draws(quoridor, load(9, 10).new_initial_state(), 12_000)
+    check_draws(quoridor, load(7, 8).new_initial_state(), 8_000)
+
+
+@pytest.mark.parametrize("size", [7, 9])
+def test_draws_are_uniform_where_walls_are_refused(size: int) -> None:
+    game = load(size, 10)
+    positions = [place_walls(game, seed, 17) for seed in range(8)]
+    state, compiled = max(positions, key=lambda position: count_refused(*position))
+    assert count_refused(state, compiled) > 1
+    check_draws(quoridor, state, 6_000)
+
+
+@pytest.mark.parametrize(
+    ("moves", "squares"),
+    [
+        ("c4 c2 c3", "b2 d2 c1 c4"),  # straight over the other pawn
+        ("c4 c2 c3 c4", "b3 d3 c2 c5"),
+        ("c4 c2 c3 b3h a1h", "b2 d2 c1 b3 d3"),  # aside, as a wall is behind it
+        ("c4 c2 c3 b3h c3v", "b2 d2 c1 b3"),  # a wall right of c3 leaves one side
+        ("c4 c2 c3 c3h b2v c2v a4h", "c1"),  # walls at both sides leave none
+        ("c4 a1h c3 a3h c2 d4h", "b2 d2 c3 b1 d1"),  # aside, as the edge is behind it
+        ("b5 b1 a5 b2 a4 b3 a3", "b2 b4 c3 a2 a4"),  # up and down
+        ("a3h c2 b4v d3h", "d5 c4"),  # squares without a pawn may be closed off
+    ],
+)
+def test_a_pawn_moves_and_jumps(moves: str, squares: str) -> None:
+    state, compiled = play(load(5, 4), moves)
+    assert legal_names(state, compiled)[0] == set(squares.split())
+
+
+def test_a_seat_without_walls_only_moves_its_pawn() -> None:
+    for moves, squares in (("a1h c2", "b5 d5 c4"), ("c4 c2 c3 b3h a1h", "b2 d2 c1 b3 d3")):
+        state, compiled = play(load(5, 1), moves)
+        assert legal_names(state, compiled) == (set(squares.split()), set())
+        check_draws(quoridor, state)
+
+
+def test_a_wall_that_cuts_a_pawn_off_is_refused() -> None:
+    # The walls below a2 to d2 leave a gap at e2. A wall right of c2 or d2 would shut Player 1 in.
+    state, compiled = play(load(5, 4), "a2h c2h")
+    walls = legal_names(state, compiled)[1]
+    assert walls.isdisjoint({"c1v", "d1v"}) and walls >= {"b1v", "d2v"}
+    assert count_refused(state, compiled) == 2
+
+
+@pytest.mark.parametrize(
+    ("moves", "value"),
+    [
+        ("c4 a1h c3 a3h c2 d4h b1", 1.0),
+        ("b5 c2 a5 c3 b5 c4 a5 c5", -1.0),
+    ],
+)
+def test_the_far_row_wins(moves: str, value: float) -> None:
+    state, _ = play(load(5, 4), moves)
+    assert state.is_terminal() and state.returns()[0] == value
+
+
+@pytest.mark.parametrize("last", ["b1", "c3"])
+def test_the_move_limit_draws_even_if_the_last_move_arrives(last: str) -> None:
+    # On 3 columns the limit is 36 moves. Player 1 makes the last, at will one to row 3.
+    moves = 8 * "a3 c1 b3 b1 " + "a3 b2 b3 "
+    assert play(load(3, 4), moves)[0].current_player() == 1
+    state, _ = play(load(3, 4), moves + last)
+    assert state.is_terminal() and state.returns()[0] == 0.0
+
+
+def test_uncovered_parameters_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 to 9, not 11"):
+        quoridor.read(load(11, 8).new_initial_state())
+    with pytest.raises(ValueError, match="2 players, not 3"):
+        quoridor.read(load(5, 4, players=3).new_initial_state())
+
+
+# -- backgammon ----------------------------------------------------------------------------------------------
+
+
+FULL = pyspiel.load_game("backgammon", {"scoring_type": "full_scoring"})
+GAMMONS = pyspiel.load_game("backgammon", {"scoring_type": "enable_gammons"})
+PLAIN = pyspiel.load_game("backgammon")
+SEEDS = range(18)
+PASS, BAR, LOW_FIRST = 1351, 24, 676
+
+
+def find(condition: Callable[[pyspiel.State], bool], game: Any = FULL) -> pyspiel.State:
+    """Returns the first such state of the random games."""
+    for seed in SEEDS:
+        for state in walk(game, seed):
+            if condition(state):
+                return state
+    raise AssertionError("there is no such state")
+
+
+def dice(state: pyspiel.State) -> str:
+    return str(state.to_string().split("Dice: ")[1].split("\n")[0])
+
+
+def is_again(state: pyspiel.State) -> bool:
+    return "Extra turn: 1" in state.to_string()
+
+
+def count_bar(state: pyspiel.State, seat: int) -> int:
+    return int(backgammon.read(state)[25 * seat + BAR])
+
+
+def moves_one(state: pyspiel.State) -> bool:
+    """Tells whether a seat can move one checker only."""
+    legal = state.legal_actions()
+    return state.current_player() >= 0 and legal != [PASS] and legal[0] % 676 // 26 == 25
+
+
+def farthest(state: pyspiel.State) -> int:
+    """Returns the place of the mover's farthest checker."""
+    seat = state.current_player()
+    checkers = backgammon.read(state)[25 * seat : 25 * seat + 25]
+    return int(np.flatnonzero(checkers)[-1])
+
+
+SITUATIONS: dict[str, Callable[[pyspiel.State], bool]] = {
+    "no checker can move": lambda state: state.legal_actions() == [PASS],
+    "only the higher die": lambda state: moves_one(state) and state.legal_actions()[0] < LOW_FIRST,
+    "only the lower die": lambda state: moves_one(state) and state.legal_actions()[0] >= LOW_FIRST,
+    "only one half of a double": lambda state: moves_one(state) and len(set(dice(state))) == 1,
+    "two on the bar": lambda state: (
+        state.current_player() >= 0 and count_bar(state, state.current_player()) > 1
+    ),
+    "a die is higher than needed": lambda state: (
+        state.current_player() >= 0 and farthest(state) + 1 < int(dice(state)[1])
+    ),
+    "bearing off in the second half": lambda state: (
+        state.current_player() >= 0 and is_again(state) and farthest(state) < 6
+    ),
+    "an end in the first half": lambda state: state.is_terminal() and is_again(state),
+    **{
+        f"return {value}": lambda state, value=value: state.is_terminal() and state.returns()[0] == value
+        for value in (-3.0, -2.0, -1.0, 1.0, 2.0, 3.0)
+    },
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_games_are_openspiels(seed: int) -> None:
+    assert check_game(backgammon, FULL, seed) > 50
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_the_random_games_have_each_situation(name: str) -> None:
+    assert SITUATIONS[name](find(SITUATIONS[name]))
+
+
+@pytest.mark.parametrize(("game", "value"), [(PLAIN, 1.0), (GAMMONS, 2.0)])
+def test_a_backgammon_is_worth_what_the_scoring_says(game: Any, value: float) -> None:
+    seed = next(seed for seed in SEEDS if [*walk(FULL, seed)][-1].returns()[0] == 3.0)
+    assert [*walk(game, seed)][-1].returns()[0] == value
+    check_game(backgammon, game, seed)
+    assert backgammon.utility(backgammon.read(game.new_initial_state())) == value == game.max_utility()
+    assert backgammon.utility(backgammon.read(FULL.new_initial_state())) == 3.0 == FULL.max_utility()
+
+
+@pytest.mark.parametrize("most", [0, 3, 20])
+def test_a_game_ends_with_its_last_turn(most: int) -> None:
+    game = pyspiel.load_game("backgammon", {"max_player_turns": most})
+    in_half = 0
+    for seed in range(12):
+        check_game(backgammon, game, seed)
+        *_, last = walk(game, seed)
+        assert last.returns() == [0.0, 0.0]
+        assert sum(move.player >= 0 for move in last.full_history()) >= most + 1
+        in_half += is_again(last)
+    assert in_half > 0 or most == 0  # the first roll is no double
+
+
+def test_draws_are_uniform() -> None:
+    check_draws(backgammon, FULL.new_initial_state(), 8000)
+    check_draws(backgammon, FULL.new_initial_state().child(7), 8000)
+    check_draws(backgammon, find(lambda state: state.is_chance_node() and state.move_number() > 0), 8000)
+    for name, condition in SITUATIONS.items():
+        if "end" not in name and "return" not in name:
+            check_draws(
+                backgammon,
+                find(lambda state, condition=condition: not state.is_terminal() and condition(state)),
+            )
+
+
+def test_draws_are_uniform_in_the_middle() -> None:
+    """Few checkers are outside the home, or many actions are legal."""
+    for places in (1, 2, 3):
+        check_draws(
+            backgammon,
+            find(lambda state, places=places: state.current_player() >= 0 and count_outside(state) == places),
+        )
+    check_draws(
+        backgammon,
+        find(lambda state: state.current_player() >= 0 and len(state.legal_actions()) > 120),
+        40000,
+    )
+
+
+def count_outside(state: pyspiel.State) -> int:
+    """Returns how many of the mover's checkers are not at home."""
+    seat = state.current_player()
+    return int(backgammon.read(state)[25 * seat + 6 : 25 * seat + 25].sum())
+
+
+def test_hyper_backgammon_is_refused() -> None:
+    game = pyspiel.load_game("backgammon", {"hyper_backgammon": True})
+    with pytest.raises(ValueError, match="hyper_backgammon"):
+        backgammon.read(game.new_initial_state())

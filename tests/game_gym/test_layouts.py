@@ -1,0 +1,334 @@
+"""What prompts leave out: the list of legal actions, and the rules after the first turn."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import random
+import re
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from game_gym import exact
+from game_gym.conversation import refusal_message, system_message, turn_message
+from game_gym.games import DECLARED
+from game_gym.prompts import render
+from game_gym.text_env import read_unlisted
+from game_gym.wrappers import HideLegalActions, ShuffledActions, UpstreamLayout
+from task_gym.errors import ArgumentError, LayoutError, OptionError
+from task_gym.picture import picture
+from task_gym.wrappers import NamedActions, NamedText
+from tests.game_gym.play import episode, load, make, reach, wrapped
+from tests.game_gym.test_golden import SESSION
+
+KUHN_QUESTION = "\n\nHow to write an action: Pass or Bet.\n\nYour choice (action name only):"
+
+CARD = "[2-9TJQKA][shdc]"
+CELL = "[a-t][0-9]{1,2}"
+PART = r"(\d+|Bar)(/(\d+|Off)\*?)+(\(\d\))?"
+NAMES = {
+    "leduc_poker": "Fold|Call|Raise",
+    "kuhn_poker": "Pass|Bet",
+    "tic_tac_toe": r"[xo]\([0-2],[0-2]\)",
+    "blackjack": "Hit|Stand",
+    "phantom_ttt": r"[xo]\([0-2],[0-2]\)",
+    "2048": "Up|Down|Left|Right",
+    "solitaire": "([2-9TJQKA]?[♠♥♦♣]|🂿) ← [2-9TJQKA][♠♥♦♣]|kEnd",
+    "bridge": "[1-7]([♠♥♦♣]|NT)|Pass|Dbl|RDbl",
+    "amazons": r"[XO] (From|To|Shoot:) \(\d+, \d+\)",
+    "oware": "[a-fA-F]",
+    "goofspiel": r"\[P[01]\]Bid: \d+",
+    "liars_dice": "[1-9]-[1-6]|Liar",
+    "gin_rummy": f"Player: [01] Action: (Draw upcard|Draw stock|Pass|Knock|({CARD})+)",
+    "othello": f"{CELL}|pass",
+    "backgammon": rf"\d+ - {PART}( ({PART}|Pass))?|(\d+ - )?Pass",
+    "hex": "[a-k][0-9]{1,2}",
+    "clobber": f"{CELL}{CELL}",
+    "hearts": "[2-9TJQKA][SHDC]",
+    "euchre": "[SHDC][9TJQKA]|Pass|Clubs|Diamonds|Hearts|Spades|Alone|Partner",
+    "dots_and_boxes": r"P[12]\([hv],\d,\d\)",
+    "go": f"[BW] ({CELL}|PASS)",
+    "chess": r"([KQRBN]?[a-h]?[1-8]?x?[a-h][1-8](=[QRBN])?|O-O(-O)?)[+#]?",
+    "checkers": f"{CELL}{CELL}",
+    "quoridor": "[a-i][1-9][hv]?",
+}
+"""Patterns of the names that each game's notation describes."""
+
+
+def play_on(env: Any, seed: int, turns: int = 40) -> list[tuple[str, dict[str, Any]]]:
+    text, info = env.reset(seed=seed)
+    found, chosen = [(text, info)], random.Random(seed)
+    while "result" not in info and len(found) < turns:
+        text, *_, info = env.step(chosen.choice(info["legal_actions"]))
+        found.append((text, info))
+    return found
+
+
+def test_every_declared_game_says_how_its_actions_are_written() -> None:
+    assert NAMES.keys() == DECLARED.keys()
+    for game, pattern in NAMES.items():
+        assert DECLARED[game].notation.endswith("."), game
+        for seed in (0, 1):
+            for text, info in play_on(make(game=game, list_actions=False), seed):
+                if not info["legal_actions"]:
+                    continue
+                assert "->" not in text and "Legal Actions" not in text
+                assert f"How to write an action: {DECLARED[game].notation}\n" in text
+                names = info["admissible_commands"]
+                assert [name for name in names if not re.fullmatch(pattern, name)] == [], game
+                pairs = zip(info["legal_actions"], names, strict=True)
+                numbered = [name.startswith(f"{action} - ") for action, name in pairs if name != "Pass"]
+                assert all(numbered) if DECLARED[game].numbered_names else not any(numbered)
+
+
+@pytest.mark.parametrize(
+    ("game", "opponent"),
+    [("kuhn_poker", "random"), ("tic_tac_toe", "open"), ("chess", "random"), ("matrix_rps", "open")],
+)
+def test_only_the_end_of_the_text_differs(game: str, opponent: str) -> None:
+    listed = episode(make(game=game, opponent=opponent, max_turns=12), 3)
+    unlisted = episode(make(game=game, opponent=opponent, max_turns=12, list_actions=False), 3)
+    assert [entry[1:] for entry in listed] == [entry[1:] for entry in unlisted]
+    for (whole, *_), (text, *_, info) in zip(listed, unlisted, strict=True):
+        if info["legal_actions"]:
+            assert text.partition("\n\nHow to write")[0] == whole.partition("\n\nLegal Actions:")[0]
+        else:
+            assert text == whole
+
+
+def test_one_episode_may_differ_by_its_reset_option() -> None:
+    env = make(game="kuhn_poker")
+    shown, _ = env.reset(seed=4)
+    text, info = env.reset(seed=4, options={"list_actions": False})
+    assert text == shown.partition("\n\nLegal")[0] + KUHN_QUESTION and not env.list_actions
+    assert info["legal_actions"] == [0, 1] and info["action_mask"].tolist() == [1, 1]
+    assert env.reset(seed=4)[0] == shown and env.list_actions
+    with pytest.raises(OptionError, match="'list_actions': 1 "):
+        env.reset(options={"list_actions": 1})
+    with pytest.raises(ArgumentError, match="list_actions"):
+        make(game="kuhn_poker", list_actions="no")
+
+
+def test_a_copy_shows_the_same() -> None:
+    env = make(game="leduc_poker")
+    text, info = env.reset(seed=2, options={"list_actions": False})
+    text = env.step(info["legal_actions"][0])[0]
+    assert pickle.loads(pickle.dumps(env)).turn.text == text
+
+
+def test_a_batch_shows_the_same() -> None:
+    pytest.importorskip("gymnasium", minversion="1.1")  # older ones have no modes of resetting
+    from game_gym.vector import GameSpielVectorEnv
+
+    batch = GameSpielVectorEnv(3, game="kuhn_poker", list_actions=False)
+    texts, _ = batch.reset(seed=7)
+    single = make(game="kuhn_poker", list_actions=False)
+    assert list(texts) == [single.reset(seed=seed)[0] for seed in (7, 8, 9)]
+    # Shared positions keep the listed text for those who list.
+    assert "Legal Actions" in batch.games[0].reset(seed=7, options={"list_actions": True})[0]
+
+
+def test_pure_functions_render_the_same() -> None:
+    for game in ("kuhn_poker", "leduc_poker"):
+        env = make(game=game, list_actions=False, rules=False)
+        text, info = env.reset(seed=5)
+        assert text == render(env.variant, env.state, info["seat"], rules=False, list_actions=False)
+        states = exact.information_states(env.variant, rules=False, list_actions=False, named=True)
+        (own,) = [state for state in states if state.text == text]
+        assert isinstance(own.text, NamedText) and list(own.text.names) == info["admissible_commands"]
+        assert text == NamedActions(env).reset(seed=5)[0]
+
+
+def test_the_rules_are_told_once() -> None:
+    env = tell_once(game="leduc_poker", list_actions=False)
+    text, info = env.reset(seed=0)
+    assert "# Game Rules" in text and "Legal Actions" not in text
+    text, *_, info = env.step(info["legal_actions"][-1])
+    assert "# Game Rules" not in text and ("result" in info or "How to write" in text)
+
+
+def test_a_wrong_reply_is_told_no_legal_action() -> None:
+    env = gym.make("GameSpielText-v0", game="tic_tac_toe", list_actions=False)
+    env.reset(seed=0)
+    _, reward, *_, info = env.step("4")  # an id, which nobody was shown
+    assert reward == -0.01 and info["error"]["message"].startswith("reply: '4' ")
+    _, reward, *_, info = env.step("I mark the middle: **x(1,1)**")
+    assert reward == 0 and info["turn"] == 1
+
+
+def test_names_of_numbered_games_need_no_number() -> None:
+    legal, names = [137, 863, 142], ["137 - 8/3 6/4", "863 - 8/3 6/4", "142 - 13/8 6/4"]
+    assert read_unlisted("13/8 6/4", legal, names) == 142
+    assert read_unlisted("142 - 13/8 6/4", legal, names) == 142
+    assert read_unlisted("8/3 6/4", legal, names) == 137  # both are the same move
+    assert read_unlisted("142", legal, names) is None
+
+
+def test_conversations_of_evaluate_without_the_list() -> None:
+    variant = load("kuhn_poker", players=2)
+    system = system_message(variant, list_actions=False)["content"]
+    assert system.endswith(
+        "# Output Format\nHow to write an action: Pass or Bet.\n"
+        "Answer with one legal action, written in this way, and nothing else."
+    )
+    state = reach(variant, (0, 1))
+    said = turn_message(variant, state, 0, [0, 1], ["Pass", "Bet"], list_actions=False)["content"]
+    assert said.endswith("You are Player 0.\n\nYour choice:") and "Pass" not in said
+    assert "Pass or Bet. Answer with" in refusal_message(variant, 1, list_actions=False)["content"]
+
+
+# -- HideLegalActions: the same text without the list --------------------------------------------------------
+
+
+ANSWER = "\n\nYour choice (action ID only):"
+
+
+hide = functools.partial(wrapped, HideLegalActions)
+
+
+@pytest.mark.parametrize("game", ["leduc_poker", "tic_tac_toe", "chess", "goofspiel", "matrix_rps"])
+@pytest.mark.parametrize("opponent", ["random", "open"])
+def test_the_list_is_left_out_and_nothing_else(game: str, opponent: str) -> None:
+    hidden = episode(hide(game=game, opponent=opponent, max_turns=30), 3)
+    shown = episode(make(game=game, opponent=opponent, max_turns=30), 3)
+    assert [entry[1:] for entry in hidden] == [entry[1:] for entry in shown]
+    for (text, *_, info), (whole, *_, _) in zip(hidden, shown, strict=True):
+        if info["legal_actions"]:
+            lines = [
+                f"  {action} -> {name}"
+                for action, name in zip(info["legal_actions"], info["admissible_commands"], strict=True)
+            ]
+            assert text.endswith(ANSWER)
+            listed = "\n".join(["\n\nLegal Actions:", *lines])
+            assert text.removesuffix(ANSWER) + listed + ANSWER == whole
+        else:
+            assert text == whole
+
+
+def test_an_illegal_action_still_says_what_is_legal() -> None:
+    env = hide(game="tic_tac_toe", render_mode="ansi")
+    env.reset(seed=0)
+    text, reward, *_, info = env.step(99)
+    assert reward == -0.01 and "legal: 0, 1, 2" in info["error"]["message"]
+    assert env.render() == text and "->" not in text
+
+
+def test_a_picture_is_of_the_same_text() -> None:
+    pictured = hide(game="tic_tac_toe", render_mode="rgb_array")
+    text, _ = pictured.reset(seed=0)
+    assert np.array_equal(pictured.render(), picture(text))
+    assert not np.array_equal(pictured.render(), pictured.unwrapped.render())
+
+
+def test_wrappers_that_rewrite_the_list_go_inside() -> None:
+    inside = HideLegalActions(ShuffledActions(make(game="tic_tac_toe")))
+    text, info = inside.reset(seed=0)
+    assert "->" not in text and info["legal_actions"] == list(range(9))
+    with pytest.raises(LayoutError, match=r"a text that ends .* ends with the list of legal actions, as"):
+        ShuffledActions(hide(game="tic_tac_toe")).reset(seed=0)
+
+
+# -- UpstreamLayout: the rules in the first turn of an episode only ------------------------------------------
+
+
+HEAD = "# Game Rules\n"
+
+
+tell_once = functools.partial(wrapped, UpstreamLayout)
+
+
+@pytest.mark.parametrize("game", ["leduc_poker", "tic_tac_toe", "backgammon", "2048"])
+def test_the_first_turn_is_told_with_the_rules_and_the_others_without(game: str) -> None:
+    later = 0
+    for seed in range(4):
+        told = episode(tell_once(game=game), seed)
+        assert told[:1] == episode(make(game=game), seed)[:1]
+        assert told[1:] == episode(make(game=game, rules=False), seed)[1:]
+        assert told[0][0].startswith(HEAD)
+        later += len(told[1:-1])
+    assert later
+
+
+def test_recorded_responses_are_laid_out_the_same() -> None:
+    """All but rules, state and closing text, which are told in our own words."""
+    compared = 0
+    for call in SESSION:
+        theirs = call["response"]["observation"]
+        if call["call"] == "reset":
+            env = tell_once(task_id=call["task_id"], opponent=call["opponent"])
+            ours, _ = env.reset(seed=call["seed"])
+            assert theirs.startswith(HEAD) and ours.startswith(HEAD)
+            theirs, ours = (
+                text.partition("\n# Current Game State\n")[2] if "# Game" in text else text
+                for text in (theirs, ours)
+            )
+        elif call["action"].isdigit() and not call["response"]["done"]:
+            ours, *_ = env.step(int(call["action"]))
+        else:
+            continue
+        head, state, tail = ours.partition("\nCurrent State:\n")
+        assert theirs.partition("\nCurrent State:\n")[:2] == (head, state)
+        # Ends with the same actions under the same names, and the same question.
+        assert theirs.partition("\n\nLegal Actions:\n")[2] == tail.partition("\n\nLegal Actions:\n")[2] != ""
+        compared += 1
+    assert compared == 8  # three resets and five moves that did not end a game
+
+
+def test_after_an_illegal_action_the_rules_are_known() -> None:
+    env = tell_once(game="tic_tac_toe")
+    text, _ = env.reset(seed=0)
+    assert text.startswith(HEAD)
+    again, *_ = env.step(99)
+    assert text.endswith(f"# Current Game State\n{again}")
+
+
+def test_every_episode_begins_with_the_rules() -> None:
+    env = tell_once(task_ids=[(0, 4), (200_000_000, 200_000_009)])
+    for _ in range(6):
+        text, info = env.reset()
+        assert text.startswith(HEAD) and f"\nGame: {info['game']}\n" in text
+        assert HEAD not in env.step(info["legal_actions"][0])[0]
+
+
+def test_each_open_seat_is_told_once() -> None:
+    told = episode(tell_once(game="leduc_poker", params={"players": 3}, opponent="open"), 1)
+    seen: set[int] = set()
+    for text, *_, info in told[:-1]:
+        assert text.startswith(HEAD) == (info["seat"] not in seen)
+        seen.add(info["seat"])
+    assert seen == {0, 1, 2} and HEAD not in told[-1][0]
+
+
+def test_ends_are_told_as_they_are() -> None:
+    env = tell_once(game="nim", params={"pile_sizes": "1"})
+    assert env.reset(seed=1)[0].startswith("Game over: nim")  # over at reset
+    # A cut keeps the text of its position, without the rules by now.
+    told = episode(tell_once(game="tic_tac_toe", max_turns=2), 0)
+    assert told[-1][0].startswith("Game: tic_tac_toe\n") and told[-1][-1]["result"] == "cut"
+
+
+def test_ansi_shows_what_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    env = tell_once(game="tic_tac_toe", render_mode="ansi")
+    assert env.reset(seed=0)[0] == env.render()
+    assert env.step(99)[0] == env.render() != env.unwrapped.render()
+    env = tell_once(game="tic_tac_toe", render_mode="human")
+    env.reset(seed=0)
+    assert capsys.readouterr().out.startswith(HEAD)
+
+
+def test_a_text_that_was_changed_at_the_beginning_is_refused() -> None:
+    env = gym.make("GameSpiel-v0", game="leduc_poker")
+    changed = gym.wrappers.TransformObservation(env, lambda text: "Hello. " + text, env.observation_space)
+    with pytest.raises(LayoutError, match=r"begins 'Hello. # Game Rules.* the rules of leduc_poker"):
+        UpstreamLayout(changed).reset(seed=0)
+
+
+def test_a_text_that_was_changed_at_the_end_is_not() -> None:
+    env = UpstreamLayout(HideLegalActions(ShuffledActions(gym.make("GameSpiel-v0", game="leduc_poker"))))
+    text, info = env.reset(seed=0)
+    assert text.startswith(HEAD)
+    assert "Legal Actions" not in text.partition("# Current Game State")[2]
+    assert env.step(info["legal_actions"][0])[0].startswith("Game: leduc_poker")

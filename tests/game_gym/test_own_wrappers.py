@@ -1,0 +1,411 @@
+"""Other labels, tensors and returns in place of what a game shows and pays; curricula and replays."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections import Counter
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pyspiel
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from game_gym.games import DECLARED
+from game_gym.task import CONFIGS
+from game_gym.wrappers import HideLegalActions, RawReturns, ShuffledActions, TensorObservation
+from game_gym.wrappers.shuffled import shuffled_labels
+from task_gym.errors import ArgumentError, GameError, IllegalActionError, OptionError
+from task_gym.samplers import Failures, Stage, Stages
+from task_gym.seeding import DRAWN_LIMIT
+from task_gym.wrappers import Curriculum, FailureReplay
+from tests.game_gym.play import LEDUC, episode, finish, make, pick, plain, strip, wrapped
+
+# -- ShuffledActions: another name for the same game in each episode -----------------------------------------
+
+
+shuffle = functools.partial(wrapped, ShuffledActions)
+
+
+@given(st.integers(0, DRAWN_LIMIT - 1), st.integers(1, 5000))
+def test_labels_are_a_permutation_that_follows_from_the_arguments(seed: int, actions: int) -> None:
+    labels = shuffled_labels(seed, actions)
+    assert sorted(labels) == list(range(actions))
+    assert np.array_equal(labels, shuffled_labels(seed, actions))
+
+
+def test_labels_are_the_same_on_every_machine() -> None:
+    labels = {0: [3, 1, 5, 4, 0, 2], 7: [0, 3, 1, 5, 2, 4], 2**31: [0, 2, 5, 3, 1, 4]}
+    assert {seed: shuffled_labels(seed, 6).tolist() for seed in labels} == labels
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"game": "leduc_poker"},
+        {"game": "tic_tac_toe", "opponent": "open", "max_turns": 5, "rules": False},
+        {"game": "goofspiel", "params": {"num_cards": 8, "points_order": "random", "players": 2}},
+        {"game": "2048", "reward": "upstream", "max_turns": 40},
+        {"game": "matrix_rps"},
+    ],
+)
+def test_it_is_the_same_game_under_other_ids(arguments: dict[str, Any]) -> None:
+    base, env = make(**arguments), shuffle(**arguments)
+    for seed in range(3):
+        labels = shuffled_labels(seed, base.action_space.n).tolist()
+        shown, known = env.reset(seed=seed), base.reset(seed=seed)
+        compare(env, base, labels, (*shown, 0), (*known, 0))
+        over, turns = "result" in known[1], 0
+        while not over:
+            action = pick(known[1]["legal_actions"], turns, seed)
+            *theirs, info = base.step(action)
+            *ours, relabelled = env.step(labels[action])
+            compare(env, base, labels, (ours[0], relabelled, *ours[1:]), (theirs[0], info, *theirs[1:]))
+            known, over, turns = (theirs[0], info), theirs[2] or theirs[3], turns + 1
+
+
+def compare(
+    env: ShuffledActions, base: Any, labels: list[int], ours: tuple[Any, ...], theirs: tuple[Any, ...]
+) -> None:
+    """The turn of ``env`` is that of ``base`` with labels for ids."""
+    (text, info, *rest), (known, original, *others) = ours, theirs
+    assert rest == others
+    names = dict(zip(original["legal_actions"], original["admissible_commands"], strict=True))
+    pairs = sorted((labels[action], name) for action, name in names.items())
+    assert info["legal_actions"] == [label for label, _ in pairs]
+    assert info["admissible_commands"] == [name for _, name in pairs]
+    assert info["action_mask"].dtype == np.int8
+    assert np.flatnonzero(info["action_mask"]).tolist() == info["legal_actions"]
+    assert np.array_equal(env.action_masks(), info["action_mask"].astype(bool))
+    assert info["action_mask"].shape == original["action_mask"].shape
+    changed = ("action_mask", "legal_actions", "admissible_commands")
+    assert {key: value for key, value in info.items() if key not in changed} == {
+        key: value for key, value in original.items() if key not in changed
+    }
+    if pairs:
+        state = known.rpartition("\n\nLegal Actions:\n")[0]
+        lines = "\n".join(f"  {label} -> {name}" for label, name in pairs)
+        assert text == f"{state}\n\nLegal Actions:\n{lines}\n\nYour choice (action ID only):"
+    else:
+        assert text == known
+
+
+def test_an_address_has_the_same_labels_whatever_else_may_be_drawn() -> None:
+    alone = shuffle(task_id=200_000_000)
+    among = shuffle(task_ids=[200_000_000, (600_000_000, 600_000_003)])
+    for seed in range(5):
+        text, info = alone.reset(seed=seed)
+        again, wide = among.reset(seed=seed, options={"task_id": 200_000_000})
+        assert again == text and wide["legal_actions"] == info["legal_actions"]
+        # Hex has 121 actions, leduc 3.
+        assert wide["action_mask"].tolist() == info["action_mask"].tolist() + [0] * 118
+        _, reward, *_ = among.step(50)  # beyond leduc's ids: never legal
+        assert reward == -0.01
+
+
+def test_illegal_actions_are_told_in_labels() -> None:
+    env = shuffle(game="leduc_poker")
+    for seed in range(0, 20, 2):  # seat 0, where folding (id 0) is illegal at first
+        text, info = env.reset(seed=seed)
+        fold = shuffled_labels(seed, 3)[0]
+        legal = sorted({0, 1, 2} - {fold})
+        for wrong in (fold, -1, 3, 10**30):
+            again, reward, terminated, _, info = env.step(wrong)
+            message = f"action: {wrong} was given, legal: {legal[0]}, {legal[1]}"
+            assert info["error"] == {"type": "invalid_action", "message": message}
+            assert (again, reward, info["legal_actions"]) == (text, -0.01, legal)
+            env.step(legal[0])  # ends the strikes
+            env.reset(seed=seed)
+        # The forfeit's message is about the position that was given up.
+        for _ in range(3):
+            *_, terminated, _, info = env.step(fold)
+        assert terminated and info["legal_actions"] == []
+        assert info["error"]["message"].endswith(f"legal: {legal[0]}, {legal[1]}")
+
+
+def test_raising_speaks_in_labels_too() -> None:
+    env = shuffle(game="leduc_poker", illegal="raise")
+    env.reset(seed=8)
+    fold = shuffled_labels(8, 3)[0]
+    legal = sorted({0, 1, 2} - {fold})
+    with pytest.raises(IllegalActionError, match=rf" {fold} was .* {legal[0]}, {legal[1]}$"):
+        env.step(fold)
+    assert env.step(legal[0])[-1]["turn"] == 1
+    with pytest.raises(ArgumentError, match=r"'x'.*whole number"):
+        env.step("x")
+
+
+def test_names_that_begin_with_ids_begin_with_labels() -> None:
+    base, env = make(game="backgammon"), shuffle(game="backgammon")
+    _, original = base.reset(seed=1)
+    _, info = env.reset(seed=1)
+    labels = shuffled_labels(1, base.action_space.n)
+    moves = {
+        int(labels[action]): name.split(" - ", 1)[1]
+        for action, name in zip(original["legal_actions"], original["admissible_commands"], strict=True)
+    }
+    assert len(moves) > 5
+    assert info["admissible_commands"] == [f"{label} - {moves[label]}" for label in info["legal_actions"]]
+
+
+def test_before_the_first_reset_and_after_the_end_nothing_is_legal() -> None:
+    env = shuffle(game="nim", params={"pile_sizes": "1"})
+    assert not env.action_masks().any() and env.action_masks().shape == (env.action_space.n,)
+    text, info = env.reset(seed=1)
+    assert text.startswith("Game over: nim") and info["legal_actions"] == []
+    assert plain(info)["action_mask"] == [0] * env.action_space.n
+
+
+def test_ansi_shows_labels() -> None:
+    env = shuffle(game="leduc_poker", render_mode="ansi")
+    # Id 0 has label 2 and the other two are below it, so that whatever is legal has other ids.
+    seed = next(s for s in range(1, 99, 2) if shuffled_labels(s, 3)[0] == 2)
+    assert env.reset(seed=seed)[0] == env.render() != env.unwrapped.render()
+
+
+def test_every_permutation_is_as_likely() -> None:
+    counts = Counter(tuple(shuffled_labels(seed, 3)) for seed in range(6000))
+    # 1000 each are expected, with a standard deviation of (6000 * 1/6 * 5/6) ** 0.5 = 29.
+    assert len(counts) == 6 and all(abs(count - 1000) < 5 * 29 for count in counts.values())
+
+
+# -- TensorObservation: OpenSpiel's tensor in place of the text ----------------------------------------------
+
+
+tensors = functools.partial(wrapped, TensorObservation)
+
+
+def test_kuhn_in_full() -> None:
+    # Seat (2), own card (3), then for each of three moves pass or bet (2): passed to, with a king.
+    env = tensors(game="kuhn_poker", opponent="first")
+    seed = next(s for s in range(1, 50, 2) if "card: K" in env.reset(seed=s)[1]["text"])  # seat 1
+    tensor, info = env.reset(seed=seed)
+    assert tensor.dtype == np.float32
+    assert tensor.tolist() == [0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0]
+    assert info["text"].startswith("# Game Rules") and info["legal_actions"] == [0, 1]
+
+
+def test_the_information_state_is_preferred_and_open_games_show_the_position() -> None:
+    state = pyspiel.load_game("leduc_poker").new_initial_state()
+    assert len(state.information_state_tensor(0)) == 30 and len(state.observation_tensor(0)) == 16
+    assert tensors(game="leduc_poker").observation_space.shape == (30,)
+    env = TensorObservation(gym.make("GameSpiel-v0", game="tic_tac_toe", opponent="open"), flat=False)
+    tensor, _ = env.reset(seed=0)
+    assert tensor.shape == env.observation_space.shape == (3, 3, 3)
+    # Planes of empty cells, of noughts and of crosses; Player 0 plays crosses.
+    assert tensor[0].all() and not tensor[1:].any()
+    tensor, *_ = env.step(4)
+    assert tensor[0].sum() == 8 and tensor[2, 1, 1] == 1 and not tensor[1].any()
+    assert tensors(game="tic_tac_toe", opponent="open").observation_space.shape == (27,)
+
+
+#: The declared games with an information state tensor.
+INFORMED = {
+    "leduc_poker", "kuhn_poker", "phantom_ttt", "bridge", "goofspiel", "liars_dice", "hearts", "euchre"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    # Bridge solves every deal, which takes long: one variant of it is enough.
+    [
+        (name, config)
+        for name, spec in DECLARED.items()
+        for config in range(spec.variants if name != "bridge" else 1)
+    ],
+)
+@pytest.mark.parametrize("opponent", ["random", "open"])
+def test_every_declared_game(
+    name: str, config: int, opponent: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    env = tensors(game=name, params=DECLARED[name].params(config), opponent=opponent, rules=False)
+    kind = "information_state_tensor" if name in INFORMED else "observation_tensor"
+    rng = random.Random(config)
+    tensor, info = env.reset(seed=config)
+    over = "result" in info
+    while not over:
+        assert tensor in env.observation_space
+        assert tensor.tolist() == getattr(env.unwrapped.state, kind)(info["seat"])
+        tensor, _, over, _, info = env.step(rng.choice(info["legal_actions"]))
+    assert tensor in env.observation_space and not tensor.any()
+    assert info["text"].startswith("Game over")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_cut_shows_its_position_and_a_forfeit_none() -> None:
+    env = tensors(game="tic_tac_toe", max_turns=2)
+    _, info = env.reset(seed=0)
+    env.step(info["legal_actions"][0])
+    tensor, _, _, truncated, info = env.step(info["legal_actions"][-1])
+    assert truncated and tensor.tolist() == env.unwrapped.state.observation_tensor(0)
+    env.reset(seed=0)
+    for _ in range(3):
+        tensor, _, terminated, *_ = env.step(99)
+    assert terminated and not tensor.any()
+
+
+def test_an_episode_that_is_over_at_reset() -> None:
+    tensor, info = tensors(game="nim", params={"pile_sizes": "1"}).reset(seed=1)
+    assert not tensor.any() and info["result"] == "win"
+
+
+def test_variants_must_have_one_shape() -> None:
+    hexes = 6 * CONFIGS
+    assert tensors(task_ids=[hexes, hexes + 4]).observation_space.shape == (9 * 5 * 5,)  # 5x5 both
+    with pytest.raises(ArgumentError, match=r"hex\(.*\(9, 5, 5\), hex\(.*\(9, 7, 7\); allowed: .* the same"):
+        tensors(task_ids=[(hexes, hexes + 1)])
+    # Oware's variants differ in seeds and not in shape.
+    owares = 21 * CONFIGS
+    assert tensors(task_ids=[(owares, owares + 2)]).observation_space.shape == (14,)
+
+
+def test_games_without_a_tensor_are_refused() -> None:
+    with pytest.raises(GameError, match="'morpion_solitaire' was given, for which OpenSpiel has no tensor"):
+        tensors(game="morpion_solitaire")
+
+
+def test_replies_as_text_and_text_wrappers_inside() -> None:
+    env = TensorObservation(HideLegalActions(gym.make("GameSpielText-v0", game="kuhn_poker")))
+    tensor, info = env.reset(seed=0)
+    assert tensor.shape == (11,) and "->" not in info["text"]
+    assert env.step("1")[0].shape == (11,)
+
+
+# -- RawReturns: the game's own return at the end ------------------------------------------------------------
+
+
+raw = functools.partial(wrapped, RawReturns)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"game": "leduc_poker"},
+        {"game": "kuhn_poker", "opponent": "open"},
+        {"game": "2048", "reward": "upstream"},  # pays move by move
+        {"game": "hearts", "rules": False},
+        {"game": "blackjack"},
+    ],
+)
+def test_an_episodes_return_is_the_games(arguments: dict[str, Any]) -> None:
+    for seed in range(1 if arguments["game"] == "2048" else 6):
+        record = episode(raw(**arguments), seed)
+        *_, info = record[-1]
+        rewards = [entry[1] for entry in record[1:]]
+        assert rewards == [0.0] * (len(rewards) - 1) + [info["returns"][info["seat"]]]
+        assert all(isinstance(reward, float) for reward in rewards)
+        # Nothing else differs.
+        plain = episode(make(**arguments), seed)
+        assert [(*entry[:1], *entry[2:]) for entry in record] == [(*e[:1], *e[2:]) for e in plain]
+
+
+def test_an_illegal_action_costs_and_the_third_gives_the_game_up() -> None:
+    env = raw(game="leduc_poker")
+    env.reset(seed=8)
+    assert [env.step(0)[1] for _ in range(2)] == [-0.01, -0.01]
+    # The least return of leduc for two is 1 + 2 * 2 + 2 * 4 = 13 chips lost.
+    _, reward, terminated, _, info = env.step(0)
+    assert terminated and reward == pytest.approx(-13.01) and info["returns"] == [-13, 13]
+
+
+def test_the_seat_that_moved_last_is_paid() -> None:
+    env = raw(game="kuhn_poker", opponent="open", illegal="forfeit")
+    env.reset(seed=0)
+    assert env.step(0)[1] == 0
+    _, reward, *_, info = env.step(9)  # seat 1 gives the game up: 2 chips are the most that can be lost
+    assert info["seat"] == 1 and reward == pytest.approx(-2.01)
+
+
+def test_a_cut_pays_nothing() -> None:
+    record = episode(raw(game="2048", max_turns=9, reward="upstream"), 0)
+    *_, info = record[-1]
+    assert info["result"] == "cut" and info["returns"][0] > 0
+    assert [entry[1] for entry in record[1:]] == [0.0] * 9
+
+
+def test_a_fault_pays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = raw(game="kuhn_poker")
+    _, info = env.reset(seed=0)
+    backend = env.unwrapped._backend
+    monkeypatch.setattr(backend, "play", lambda action: backend._stuck())
+    _, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
+    assert (reward, terminated, truncated, info["result"]) == (0.0, False, True, "fault")
+
+
+# -- curriculum and failure replay over games ----------------------------------------------------------------
+
+
+#: As people have it in their files.
+THREE = [
+    {"name": "easy", "task_id_range": [0, 999999999], "opponent": "random", "threshold": 0.6},
+    {"name": "medium", "task_id_range": [1000000000, 1999999999], "opponent": "random", "threshold": 0.5},
+    {"name": "hard", "task_id_range": [2000000000, 2999999999], "opponent": "mcts"},
+]
+
+
+def without(record: list[Any]) -> list[Any]:
+    """A record less the samplers' numbers."""
+    return strip(record, "curriculum", "replay")
+
+
+def play(env: Any) -> list[Any]:
+    """An episode, as plain data."""
+    text, info = env.reset()
+    return [(text, plain(info)), *finish(env, info["legal_actions"])]
+
+
+def test_the_three_stages_reach_every_game_of_theirs() -> None:
+    stages = Stages(THREE)
+    env = Curriculum(gym.make("GameSpiel-v0", task_ids=stages.task_ids, rules=False), stages)
+    games = set()
+    for _ in range(200):
+        _, info = env.reset()
+        assert info["task_id"] <= 999999999 and info["opponent"] == "random"
+        games.add(info["task_id"] // 100_000_000)
+    assert games == set(range(10))
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_replay_is_the_same_game(order: int) -> None:
+    stages = Stages([Stage("only", task_ids=[(LEDUC, LEDUC + 99)], opponent="mcts:3")])
+    failures = Failures(failure_replay_prob=1.0)
+    env: Any = gym.make("GameSpiel-v0", task_ids=[(LEDUC, LEDUC + 999)])
+    both = [lambda env: Curriculum(env, stages), lambda env: FailureReplay(env, failures)]
+    for wrap in both[:: -1 if order else 1]:
+        env = wrap(env)
+    for _ in range(20):
+        record = play(env)
+        if not record[-1][-1]["success"]:
+            break
+    again = play(env)
+    assert again[0][-1]["replay"]["replayed"] and again[0][-1]["opponent"] == "mcts:3"
+    assert without(again) == without(record)
+
+
+def test_a_replay_of_a_game_by_name_against_a_stand_in() -> None:
+    # In simultaneous games "random" plays in the place of "mcts".
+    env = FailureReplay(
+        gym.make("GameSpiel-v0", game="goofspiel", opponent="mcts"), Failures(failure_replay_prob=1.0)
+    )
+    for _ in range(20):
+        record = play(env)
+        if not record[-1][-1]["success"]:
+            break
+    assert without(play(env)) == without(record)
+    # One seat, no task id.
+    env = FailureReplay(gym.make("GameSpiel-v0", game="2048", max_turns=3), Failures(failure_replay_prob=1.0))
+    record = play(env)
+    assert record[-1][-1]["result"] == "cut" and without(play(env)) == without(record)
+
+
+def test_what_the_environment_does_not_draw_is_an_error() -> None:
+    stages = Stages(THREE)
+    env = Curriculum(gym.make("GameSpiel-v0", task_id=LEDUC), stages)
+    with pytest.raises(OptionError, match=rf"reset option 'task_id': \d+ was given, allowed: {LEDUC}"):
+        env.reset()
+    unknown = Stages([Stage("a", opponent="mtcs")])
+    with pytest.raises(OptionError, match=r"'mtcs' was given.*did you mean 'mcts'"):
+        Curriculum(gym.make("GameSpiel-v0", game="leduc_poker"), unknown).reset()

@@ -1,0 +1,292 @@
+"""Kinds of tasks: code tracing in ``gamespiel eval`` and ``gamespiel train``, and a third kind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import gamespiel  # noqa: F401 (registers the environments)
+from gamespiel.config import Config, InvalidValueError, resolve, saved_config
+from gamespiel.evaluation import evaluate
+from gamespiel.kinds.traces import KIND, trace_seeds
+from gamespiel.kinds.traces.baselines import choice_agent, echo_texts, play_replies
+from gamespiel.options import EvalOptions
+from task_gym.errors import TaskGymError
+from tests.gamespiel.runs import evaluate_aloud, quiet, train_quietly
+from trace_gym.programs import hub, sources
+
+EVERYTHING = [("env.env_type", "trace")]
+LEVEL_1 = [*EVERYTHING, ("env.level", "1"), ("env.task_ids", "[[0, 1599]]")]
+
+
+def config(overrides: list[tuple[str, str]]) -> Config:
+    return resolve(overrides=[("run.device", "cpu"), *overrides])
+
+
+def run(folder: Path, overrides: list[tuple[str, str]], **options: Any) -> tuple[dict[str, Any], str]:
+    """Returns the results and the printed text, after a check that the file has the returned results."""
+    output = folder / "result.json"
+    given = EvalOptions(config=config(overrides), output=output, **options)
+    results, printed = evaluate_aloud(given, width=120)
+    written = json.loads(output.read_text())  # a single trace's interval has null for its bounds
+    assert written == json.loads(re.sub("-?Infinity", "null", json.dumps(results)))
+    return results, printed
+
+
+# -- replies -----------------------------------------------------------------------------------------------
+
+
+def test_the_oracle_is_right_in_every_group_and_every_score(tmp_path: Path) -> None:
+    results, printed = run(tmp_path, EVERYTHING, agent="oracle", num_episodes=30)
+    sampled = results["sampled"]
+    for row in sampled.values():
+        right = {name: interval[0] for name, interval in row["by_scoring"].items()}
+        assert right == {"affine": 1.0, "exact": 1.0, "lines": 1.0}
+        assert row["score"][0] == row["success"][0] == 1.0
+        # Wilson's interval of n out of n begins at n / (n + z²), z = 1.96.
+        low = row["episodes"] / (row["episodes"] + 1.959964**2)
+        assert row["by_scoring"]["lines"] == pytest.approx([1.0, low, 1.0], abs=1e-6)
+    levels = [name for name in sampled if name.startswith("level ")]
+    families = [name for name in sampled if name.startswith("family ")]
+    assert list(sampled) == [*levels, *families, "all"]
+    assert levels == sorted(levels, key=lambda name: int(name.split()[1])) and len(levels) > 1
+    for names in (levels, families, ["all"]):
+        assert sum(sampled[name]["episodes"] for name in names) == 30
+    assert printed.startswith("playing 30 traces\n")
+    assert "oracle on CodeTrace-v0, percent and 95% Wilson" in printed
+    assert all(name in printed for name in ("affine", "exact", "lines", *levels, *families))
+    assert run(tmp_path, EVERYTHING, agent="oracle", num_episodes=30) == (results, printed)
+
+
+def test_echo_reads_off_the_literals_as_they_stand() -> None:
+    code = (
+        '"""About."""\n'
+        "def f(a, b='x'):\n"
+        "    return f'{a} and {b!r}'\n"
+        "print({'k': 'v', 1: b'no'}, 'a\\n' 'b', 3)\n"
+        "print('last')\n"
+    )
+    assert echo_texts(code) == "About.\nx\n and \nk\nv\na\nb\nlast"
+    assert echo_texts("print(1)") == ""
+
+
+def test_echo_is_right_where_the_literals_are_the_output(tmp_path: Path) -> None:
+    rows = [
+        {"program": "print('one')\nprint('two')\n", "inputs": None},  # both right
+        {"program": "print('one')\nprint(len('two'))\n", "inputs": None},  # the first of two lines
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for row, expected in ((0, 1.0), (1, 0.0)):
+        given = [*EVERYTHING, ("env.source", str(file)), ("env.task_id", str(row))]
+        sampled = run(tmp_path, given, agent="echo", num_episodes=1)[0]["sampled"]
+        assert list(sampled) == ["all"]  # such programs have neither level nor family
+        assert sampled["all"]["by_scoring"]["exact"][0] == expected
+        assert sampled["all"]["by_scoring"]["lines"][0] == (1.0 if expected else 0.5)
+
+
+def test_scoring_says_which_score_is_paid() -> None:
+    seeds = trace_seeds(0, 3)
+    for scoring in ("affine", "exact", "lines"):
+        env = KIND.player.make_reply_env(config([*LEVEL_1, ("env.scoring", scoring)]).env)
+        for episode in play_replies(env, "echo", seeds):
+            assert episode.total_reward == episode.info["score"] == episode.info["by_scoring"][scoring]
+
+
+# -- choices -----------------------------------------------------------------------------------------------
+
+
+def test_random_is_uniform_over_what_may_be_chosen() -> None:
+    """3000 choices of three: a third each, within four standard errors, 4 · √(3000 · 2/9) = 103."""
+    mask = np.array([False, True, True, False, True])
+    masks, episodes = np.tile(mask, (3000, 1)), list(range(3000))
+    answers = choice_agent("random", 0, 3000)([""] * 3000, masks, episodes, 0)
+    actions = [answer.action for answer in answers]
+    counts = np.bincount(actions, minlength=5)
+    assert counts[~mask].sum() == 0 and np.all(np.abs(counts[mask] - 1000) < 103)
+    # An episode's choice does not depend on the batch.
+    (alone,) = choice_agent("random", 0, 3000)([""], masks[:1], [7], 0)
+    assert alone.action == actions[7]
+    first = choice_agent("first", 0, 3000)([""] * 3000, masks, episodes, 0)
+    assert {answer.action for answer in first} == {1}
+
+
+def test_first_picks_the_first_output(tmp_path: Path) -> None:
+    results, printed = run(tmp_path, LEVEL_1, agent="first", num_episodes=6)
+    env = gym.make("CodeTraceChoice-v0", level=1, task_ids=[(0, 1599)])
+    local: Any = env.unwrapped
+    right = []
+    for seed in trace_seeds(0, 6):
+        _, info = env.reset(seed=seed)
+        right.append(info["admissible_commands"][0] == local.trace.truth)
+    row = results["sampled"]["all"]
+    assert row["by_scoring"]["affine"][0] == row["by_scoring"]["exact"][0] == pytest.approx(sum(right) / 6)
+    assert (row["episodes"], row["length"], row["illegal_rate"]) == (6, 1.0, 0.0)
+    assert "first on CodeTraceChoice-v0" in printed
+    # Replies and choices have the same tasks.
+    replied = play_replies(KIND.player.make_reply_env(config(LEVEL_1).env), "empty", trace_seeds(0, 6))
+    asked = [env.reset(seed=seed)[1]["task_id"] for seed in trace_seeds(0, 6)]
+    assert [episode.info["task_id"] for episode in replied] == asked
+
+
+# -- errors and notices ------------------------------------------------------------------------------------
+
+
+def test_options_without_effect_and_a_file_that_is_not_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match="--exact is for games small enough"):
+        run(tmp_path, EVERYTHING, agent="random", exact=True)
+    given = [*LEVEL_1, ("env.opponent", "open")]
+    results, printed = run(tmp_path, given, agent="empty", num_episodes=5)
+    assert printed.startswith("env.opponent = 'open' has no effect on traces.\n")
+    assert list(results["sampled"])[-1] == "all" and "level 1" not in results["sampled"]  # the only level
+    assert [interval[0] for interval in results["sampled"]["all"]["by_scoring"].values()] == [0.0, 0.0, 0.0]
+    for agent in ("oracle", "random"):
+        with pytest.raises(TaskGymError, match="there is no such file"):
+            run(tmp_path, [*EVERYTHING, ("env.source", "/no/where.jsonl")], agent=agent)
+
+
+# -- a policy ----------------------------------------------------------------------------------------------
+
+
+def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path) -> None:
+    small = {
+        "env.task_ids": "[[0, 319]]", "ppo.batch_size": "4", "ppo.ppo_epochs": "1",
+        "ppo.num_train_steps": "1", "run.eval_games": "2", "run.device": "cpu", "run.num_threads": "1",
+        "run.output_dir": str(tmp_path / "run"),
+    }  # fmt: skip
+    folder = train_quietly(resolve("tiny-trace", overrides=small.items()))
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["decisions"] == 4  # a step of four choices
+    assert set(summary["before"]) == {"score", "success rate", "return", "illegal rate", "legal mass"}
+
+    held_out = [("env.task_ids", "[[5000000000, 5999999999]]")]
+    given = resolve(base=saved_config(folder), overrides=held_out)
+    for greedy in (False, True):
+        options = EvalOptions(config=given, checkpoint=folder, num_episodes=2, greedy=greedy)
+        sampled = evaluate(options, quiet())["sampled"]
+        assert sampled["all"]["episodes"] == 2 and sampled["all"]["illegal_rate"] == 0
+        assert set(sampled["all"]["by_scoring"]) == {"affine", "exact", "lines"}
+    written = {path.name for path in folder.glob("eval-*")}
+    assert written == {"eval-sampled-trace.json", "eval-sampled-trace-greedy.json"}
+
+
+# -- programs of the hub -----------------------------------------------------------------------------------
+
+
+def test_runs_and_results_name_the_commit_that_programs_are_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Rows(list[Any]):
+        column_names = ("program", "inputs")
+
+    commit = "0123456789" * 4
+    program = {"program": "a = 1\nb = a + 2\nc = b * 3\nprint(a, b, c)\n", "inputs": ""}
+    monkeypatch.setattr(hub, "commit_of", lambda revision: revision or commit)
+    monkeypatch.setattr(hub, "rows_at", lambda commit: Rows([program]))
+    sources._open_hub.cache_clear()
+    few = [("ppo.batch_size", "2"), ("ppo.num_train_steps", "1"), ("run.eval_games", "0")]
+    given = [*EVERYTHING, ("env.source", "hub"), ("run.output_dir", str(tmp_path / "run")), *few]
+    folder = train_quietly(config(given))
+    assert saved_config(folder).env.source == f"hub@{commit}"
+    results, _ = run(tmp_path, [*EVERYTHING, ("env.source", "hub")], agent="oracle", num_episodes=2)
+    assert results["env"]["source"] == f"hub@{commit}"
+    sources._open_hub.cache_clear()
+
+
+# -- a third kind of task is one file: every command finds it with no other file changed -------------------
+
+
+ROOT = Path(__file__).parents[3]
+COMMANDS = """
+import contextlib, io, json, sys
+from gamespiel.cli import main
+
+def run(line):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status = main(line.split())
+        except SystemExit as stop:
+            status = stop.code
+    return status, " ".join(out.getvalue().split()), err.getvalue().strip()
+
+print(json.dumps({line: run(line) for line in json.load(sys.stdin)}))
+"""
+
+
+REFUSED = {
+    # Keys of one kind choose no tasks of another, in either direction.
+    "train --env duel --env.game hex": "env.game = 'hex' chooses games, and env.env_type is 'duel': "
+    "leave it out, or set env.env_type to 'openspiel'",
+    "train --env trace --env.round 1": "env.round = 1 chooses duels, and env.env_type is 'trace': "
+    "leave it out, or set env.env_type to 'duel'",
+    # The kind's declarations of its keys.
+    "train --env duel --env.table small --env.task_id 3": "only one key may choose the duels, "
+    "not env.task_id and env.table",
+    "train --env duel --env.round 1": "env.round needs env.table",
+    "train --env duel --env.table smal": "--env.table must be one of 'small', 'large' or null, not 'smal'",
+    "eval --env duel --agent high --env.rival open": "evaluation needs a rival",
+    "train --env duel --env.rival open": "training needs a rival",
+    # Its name and its baselines'.
+    "train --env duek": "--env.env_type must be one of 'duel', 'openspiel', 'trace', not 'duek'; "
+    "did you mean 'duel'?",
+    "eval --env duel --agent mcts": "--agent must be low or high with --env duel, not 'mcts'",
+    "eval --env duel --agent low --exact": "--exact is for games small enough to enumerate, not for duels",
+}
+EVAL = "eval --env duel --env.table large --opponent mcts --agent high --num_episodes 4 --output out.json"
+TRAIN = (
+    "train --env duel --env.table small --output_dir run --run.device cpu --run.eval_games 2 "
+    "--ppo.num_train_steps 1 --ppo.batch_size 4"
+)
+
+
+@pytest.mark.launch
+def test_every_command_finds_it(tmp_path: Path) -> None:
+    # A folder with the package: links to its files, and beside the kinds one more.
+    kinds = tmp_path / "gamespiel" / "kinds"
+    kinds.mkdir(parents=True)
+    for folder in ("gamespiel", "gamespiel/kinds"):
+        for path in (ROOT / folder).iterdir():
+            if path.name not in ("kinds", "__pycache__"):
+                (tmp_path / folder / path.name).symlink_to(path)
+    (kinds / "duels.py").symlink_to(Path(__file__).with_name("duels.py"))
+    process = subprocess.run(
+        [sys.executable, "-P", "-c", COMMANDS],
+        input=json.dumps([*REFUSED, "eval --help", "schema", EVAL, TRAIN]),
+        capture_output=True, text=True, check=True, cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    found = json.loads(process.stdout)  # status, output and errors of each command
+    assert {line: found[line][2].removeprefix("gamespiel: ") for line in REFUSED} == REFUSED
+    assert {found[line][0] for line in REFUSED} == {2}
+
+    shown = found["eval --help"][1]
+    assert "duel or openspiel or trace, the same as --env.env_type" in shown
+    assert "with --env duel: low or high; with --env openspiel: random, first" in shown
+    assert "--env.rival duels: who plays the other seats; text [first]" in shown
+    assert "kind of task: duels or games or traces" in shown
+    keys = json.loads(found["schema"][1])["$defs"]["EnvConfig"]["properties"]
+    assert keys["table"]["default"] is None and keys["env_type"]["default"] == "openspiel"
+
+    status, printed, error = found[EVAL]
+    assert status == 0, error
+    assert "env.opponent = 'mcts' has no effect on duels." in printed
+    assert "playing 4 duels" in printed and "high on the large table: 4 duels" in printed
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert written["games"] == ["duel"]
+    assert (written["env"]["table"], written["env"]["rival"]) == ("large", "first")
+    assert written["sampled"]["all"]["episodes"] == 4
+
+    status, printed, error = found[TRAIN]
+    assert status == 0, error
+    assert "before training: playing 2 duels" in printed
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 1

@@ -1,0 +1,442 @@
+"""The dashboard, the progress of a measurement, tables and the learning curve."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+from rich.console import Console
+
+from gamespiel.endpoints.completion import Usage
+from gamespiel.report.dashboard import GRID, Dashboard, Pace, plain_line, sparkline
+from gamespiel.report.endpoints import endpoint_table, rows_of
+from gamespiel.report.paired import pair_scores, render_pairs
+from gamespiel.report.plots import learning_curve, running_mean, stage_changes
+from gamespiel.report.progress import report_progress
+from gamespiel.report.summary import summary_table
+from gamespiel.report.text import format_duration, keep_last_lines, make_harmless
+from tests.gamespiel.runs import quiet, shown
+from tests.task_gym.test_files import files_of_at_most
+
+METRICS = {
+    "rollout/reward": 0.5123,
+    "rollout/success": 0.48,
+    "train/kl_ref": 0.0123,
+    "train/entropy": 0.8111,
+    "rollout/legal_mass": 0.93,
+    "time/decisions_per_second": 95.2,
+}
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def terminal(width: int = 80) -> Console:
+    return Console(file=io.StringIO(), width=width, height=40, force_terminal=True, legacy_windows=False)
+
+
+def test_plain_line() -> None:
+    assert plain_line({"step": 12, **METRICS}, 100, 31.4) == (
+        "step 12/100  reward 0.512  success 0.480  kl 0.0123  entropy 0.811  legal_mass 0.930  dec/s 95  "
+        "left 0:31"
+    )
+    nothing = "step 1/9  reward -  success -  kl -  entropy -  legal_mass -  dec/s -  left -"
+    assert plain_line({"step": 1, "rollout/reward": float("nan")}, 9, None) == nothing
+
+
+STAGED = {
+    "curriculum/name": "hard \x1b[31mgames",
+    "curriculum/progress": 0.634,
+    "curriculum/success_rate": 0.44,
+    "replay/share": 0.28125,
+    "replay/size": 1000,
+    "replay/mastered": 12,
+}
+
+
+def view(dashboard: Dashboard, width: int = 80) -> str:
+    """Returns the live display, without its styles."""
+    console = quiet(width)
+    console.print(dashboard._render())
+    return shown(console)
+
+
+def displayed(metrics: dict[str, Any], clock: Clock) -> str:
+    """Returns the live display of a step with these metrics."""
+    with Dashboard(100, console=terminal(), clock=clock) as dashboard:
+        dashboard.update({"step": 1, **METRICS, **metrics})
+        return view(dashboard)
+
+
+def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
+    line = plain_line({"step": 12, **METRICS, **STAGED}, 100, None)
+    assert line.endswith(r"dec/s 95  stage hard \x1b[31mgames  to_next_stage 0.63  replays 0.28  left -")
+    body = displayed(STAGED, clock)
+    assert {len(line) for line in body.splitlines()} == {80}
+    assert re.search(r"stage +hard \\x1b.*to next stage +63%.*stage success +44\.0%", body)
+    assert re.search(r"replays +28\.1%.*failures kept +1,000.*mastered +12", body)
+
+
+def test_groups_are_shown_with_their_success_and_how_likely_they_are_drawn(clock: Clock) -> None:
+    """No episode of group "a" was played in this step. Equally likely groups have no most drawn one."""
+    shares = {"curriculum/probabilities/hex": 0.25, "curriculum/probabilities/a": 0.75}
+    success = {"curriculum/success/hex": 0.5}
+    line = plain_line({"step": 12, **METRICS, **shares, **success}, 100, None)
+    assert line.endswith("dec/s 95  most_drawn a 0.75  left -")
+    even = plain_line({"step": 12, **METRICS, **dict.fromkeys(shares, 0.5)}, 100, None)
+    assert even.endswith("dec/s 95  left -")
+    assert "success (share of draws)  hex 50% (25%)  a - (75%)" in displayed(shares | success, clock)
+    own = {"pool/size": 3, "pool/newest": 20, "eval/exploitability": 0.4567, "train/kl_magnet": 0.01}
+    line = plain_line({"step": 12, **METRICS, **own}, 100, None)
+    assert line.endswith("dec/s 95  pool 3  exploitability 0.457  left -")
+    levels = {"curriculum/levels": 1000, "curriculum/share": 0.5}
+    assert re.search(r"levels kept +1,000.*levels again +50\.0%", displayed(levels, clock))
+
+
+def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
+    """One second per step, a line every two: 1, 3, 5, and 6 because it is the last."""
+    console = quiet(40)
+    with Dashboard(6, console=console, every=2.0, clock=clock) as dashboard:
+        for step in range(1, 7):
+            clock.now += 1.0
+            dashboard.update({"step": step, **METRICS}, text="not shown")
+        dashboard.message("saved [bold]here[/bold]")
+    lines = shown(console).splitlines()
+    assert [line.split()[1] for line in lines[:-1]] == ["1/6", "3/6", "5/6", "6/6"]
+    assert [line.split()[-1] for line in lines[:-1]] == ["0:05", "0:03", "0:01", "0:00"]
+    assert lines[-1] == "saved [bold]here[/bold]"
+    assert "\x1b" not in shown(console)
+
+
+def test_terminal_mode_fits_80_columns(clock: Clock) -> None:
+    console = terminal()
+    with Dashboard(100, console=console, clock=clock) as dashboard:
+        for step in range(1, 81):
+            clock.now += 2.0
+            dashboard.update({"step": step, **METRICS, "rollout/reward": step / 100}, text="♠ " + "x" * 200)
+        lines = view(dashboard).splitlines()
+    assert {len(line) for line in lines} == {80}
+    body = "\n".join(lines)
+    assert "step 80/100" in body and "0:40 left" in body  # 20 steps of 2 seconds
+    assert re.search(r"success +48\.0%", body) and re.search(r"KL to base +0\.0123", body)
+    assert re.search(r"explained var +-", body)
+    assert "0.31 to 0.80" in body and "▁" in body and "█" in body  # the last 50 rewards fit
+    assert "♠ xxx" in body and "x… │" in body
+
+
+@pytest.mark.parametrize(("width", "per_row"), [(40, 1), (60, 2), (120, 4)])
+def test_terminal_mode_takes_the_whole_width(width: int, per_row: int, clock: Clock) -> None:
+    with Dashboard(100, console=terminal(width), clock=clock) as dashboard:
+        dashboard.update({"step": 1, **METRICS}, text="one")
+        dashboard.update({"step": 2})
+        lines = view(dashboard, width).splitlines()
+    assert {len(line) for line in lines} == {width}
+    (first,) = (line for line in lines if "reward " in line)
+    labels = ["reward", "success", "turns per game", "seat 0"]
+    assert [label for label in labels if label in first] == labels[:per_row]
+    assert all(field.label in "".join(lines) for field in GRID)
+    assert "last game" in "".join(lines) and " one " in "".join(lines)  # a text stays until the next one
+
+
+def test_a_long_step_shows_how_far_it_is(clock: Clock) -> None:
+    """There is no line for 30 seconds, then one; a terminal shows progress at once."""
+    console = quiet(80)
+    with Dashboard(9, console=console, clock=clock) as dashboard:
+        for seconds, done in ((29, 10), (1, 20), (29, 30), (2, 40)):
+            clock.now += seconds
+            dashboard.activity("episodes played", done, 1200)
+        clock.now += 1
+        dashboard.update({"step": 1, **METRICS})
+        clock.now += 29
+        dashboard.activity("turns learned from", 5, 10)
+    lines = shown(console).splitlines()
+    assert lines[:2] == [
+        "step 1/9 under way: 20 of 1,200 episodes played",
+        "step 1/9 under way: 40 of 1,200 episodes played",
+    ]
+    assert len(lines) == 3 and lines[2].startswith("step 1/9  reward")
+
+
+def test_a_resumed_runs_first_step_is_not_the_first(clock: Clock) -> None:
+    console = quiet(80)
+    with Dashboard(9, done=6, console=console, clock=clock) as dashboard:
+        clock.now += 30
+        dashboard.activity("turns learned from", 5, 10)
+        clock.now += 10
+        dashboard.update({"step": 7, **METRICS})
+    lines = shown(console).splitlines()
+    assert lines[0] == "step 7/9 under way: 5 of 10 turns learned from, each once per pass"
+    assert lines[1].startswith("step 7/9  reward") and lines[1].endswith("left 1:20")  # two steps of 40 s
+    with Dashboard(9, done=6, console=terminal(), clock=clock) as dashboard:
+        assert "step 6/9" in view(dashboard)
+        dashboard.activity("turns learned from", 5, 10)
+        assert "under way: 5 of 10 turns learned from, each once per pass" in view(dashboard)
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+def test_the_cursor_comes_back(error: type[BaseException] | None, clock: Clock) -> None:
+    console = terminal()
+    try:
+        with Dashboard(3, console=console, clock=clock) as dashboard:
+            dashboard.update({"step": 1})
+            dashboard.message("checkpoint \x1b[31mwritten")
+            if error is not None:
+                raise error
+    except KeyboardInterrupt:
+        pass
+    output = shown(console)
+    assert output.count("\x1b[?25l") == 1 and output.endswith("\x1b[?25h")
+    assert "checkpoint \\x1b[31mwritten\n" in output  # above the display
+
+
+def test_pace_is_that_of_the_last_steps() -> None:
+    """Steps 401 and 402 took 3 s and 5 s: 4 s per step, so 8 more steps take 32 s.
+
+    With a window of three marks, only the last two steps' times count: 1 s each.
+    """
+    pace = Pace()
+    assert pace.seconds_left(410) is None
+    pace.start(10.0)
+    pace.add(401, 13.0)
+    pace.add(402, 18.0)
+    assert pace.seconds_left(410) == 32.0 and pace.seconds_left(400) == 0.0
+    pace = Pace(window=3)
+    pace.start(0.0)
+    for step, now in enumerate((50.0, 51.0, 52.0), start=1):
+        pace.add(step, now)
+    assert pace.seconds_left(13) == 10.0
+
+
+def test_summary_table() -> None:
+    console = quiet(80)
+    after = {"seat 0": 0.625, "games": "200", "new": 2.0}
+    console.print(summary_table({"seat 0": 0.5, "games": "200", "old": 1.0}, after))
+    rows = [line.split() for line in shown(console).splitlines() if line.strip()]
+    assert rows[0] == ["before", "after", "change"]
+    assert rows[2:] == [
+        ["seat", "0", "0.500", "0.625", "+0.125"],
+        ["games", "200", "200"],
+        ["old", "1.000", "-"],
+        ["new", "-", "2.000"],
+    ]
+
+
+def test_durations_and_sparklines() -> None:
+    """Heights of a sparkline are sevenths of the range; equal values are all low."""
+    durations = {None: "-", float("inf"): "-", 0.4: "0:00", 59.6: "1:00", 3723: "1:02:03"}
+    assert {seconds: format_duration(seconds) for seconds in durations} == durations
+    assert sparkline([0.0, 1.0, 7.0]) == "▁▂█" and sparkline([2.0, 2.0]) == "▁▁"
+
+
+def test_text_is_made_harmless() -> None:
+    """Before the tab there are 25 characters as shown, and tabs stop at multiples of 4."""
+    assert make_harmless("a\x1b[2J\x1b]0;title\x07b\tc\rd\u202ee♠") == (
+        "a\\x1b[2J\\x1b]0;title\\x07b   c\\rd\\u202ee♠"
+    )
+    assert keep_last_lines("\n1\n2\n3\n4\n", 3) == "…\n3\n4"
+    assert keep_last_lines("1\n2\n3", 3) == "1\n2\n3"
+
+
+# -- progress ----------------------------------------------------------------------------------------------
+
+
+def test_progress_elsewhere_is_lines() -> None:
+    """The title at once; then a line every ten seconds.
+
+    Two of four games are reset in 2 s. At 11 s one is over after a turn, which the other was asked for as
+    well: two more turns, at 11 s / 2 turns. At 20 s the other is over too, and at 21 s the third is reset:
+    two turns are left, at 21 s / 2 turns. At 31 s it has had two turns, like the fourth: none is left.
+    """
+    now = [0.0]
+    console = quiet(60)
+    with report_progress(console, "playing 4 games", 4, clock=lambda: now[0]) as on_step:
+        assert shown(console) == "playing 4 games\n"
+        begins, ends = (1, False, 0), (9, True, 1)
+        steps = [(4, False, 1), (1, False, 1), (4, False, 2)]
+        for seconds, over, turns in [begins, begins, ends, ends, begins, begins, *steps]:
+            now[0] += seconds
+            on_step(over, turns)
+    assert shown(console).splitlines() == [
+        "playing 4 games",
+        "  1 of 4 episodes, 1 turns in 0:11, 0:11 left",
+        "  2 of 4 episodes, 2 turns in 0:21, 0:21 left",
+        "  2 of 4 episodes, 5 turns in 0:31, 0:00 left",
+    ]
+
+
+def test_lines_while_few_episodes_are_over() -> None:
+    """A searching opponent may move first; answers of one forward come together."""
+    now = [0.0]
+    console = quiet(60)
+    with report_progress(console, "playing 9 games", 9, clock=lambda: now[0]) as on_step:
+        for _ in range(3):
+            now[0] += 5
+            on_step(False, 0)
+    assert shown(console).endswith("  0 of 9 episodes, 2 begun in 0:10, - left\n")
+    now[0] = 0.0
+    with report_progress(console, "reading", 100, clock=lambda: now[0]) as on_step:
+        for _ in range(99):
+            on_step(False, 0)
+        now[0] = 198.0
+        on_step(True, 1)  # the first of 99 that came together: 2 s each, and one is missing
+    assert shown(console).endswith("  1 of 100 episodes, 1 turns in 3:18, 0:02 left\n")
+
+
+def test_a_bar_that_goes_away() -> None:
+    console = terminal(60)
+    with report_progress(console, "playing 2 games", 2) as on_step:
+        on_step(False, 1)
+        on_step(True, 2)
+    text = shown(console)
+    assert "\n" in text and "1 of 2 episodes, 2 turns" in text
+    assert text.endswith("\x1b[?25h\r\x1b[1A\x1b[2K")  # the cursor is back, and the bar's line is erased
+
+
+# -- tables ------------------------------------------------------------------------------------------------
+
+
+BEFORE = [("hex", 0.0), ("go", 0.5), ("hex", 1.0), ("chess", 0.5), ("go", 0.25)]
+AFTER = [("hex", 1.0), ("go", 0.5), ("hex", 1.0), ("chess", None), ("go", 0.75)]
+
+
+def test_differences_are_by_game_and_over_all() -> None:
+    """hex: 1 and 0, mean 1/2, deviation 1/√2, error 1/2; go: 0 and 1/2, half of that; chess: a fault."""
+    rows = pair_scores(BEFORE, AFTER)
+    assert list(rows) == ["go", "hex", "all"]
+    assert rows["hex"][:3] == (2, 0.5, 1.0) and rows["go"][:3] == (2, 0.375, 0.625)
+    assert rows["hex"].change == pytest.approx((0.5, 0.5 - 0.98, 0.5 + 0.98), abs=1e-3)
+    assert rows["go"].change == pytest.approx((0.25, 0.25 - 0.49, 0.25 + 0.49), abs=1e-3)
+    # All: 1, 0, 0, 1/2: mean 3/8; the squares of the deviations sum to 25/64 + 2 × 9/64 + 1/64 = 11/16.
+    error = 1.96 * (11 / 16 / 3 / 4) ** 0.5
+    assert rows["all"].change == pytest.approx((0.375, 0.375 - error, 0.375 + error), abs=1e-3)
+    assert rows["all"].episodes == 4
+
+
+def test_other_episodes_are_not_compared() -> None:
+    """One game; other numbers of episodes; other games, as after a change of eval_games."""
+    assert pair_scores([("hex", 0.0)], [("hex", 1.0)]) == {}
+    assert pair_scores(BEFORE, AFTER[:-1]) == pair_scores(BEFORE, AFTER[::-1]) == pair_scores([], AFTER) == {}
+
+
+def test_a_table_of_pairs() -> None:
+    console = quiet(80)
+    console.print(render_pairs(pair_scores(BEFORE, AFTER)))
+    lines = [line.split() for line in shown(console).splitlines() if line.strip()]
+    assert lines[0] == ["score", "episodes", "before", "after", "change", "95%", "interval"]
+    console.print(render_pairs(pair_scores([("a", 0.0), ("b", 0.0)], [("a", 0.0), ("b", 1.0)])))
+    last = shown(console).splitlines()[-3].split()
+    assert last[:4] == ["b", "1", "0.000", "1.000"] and last[-1] == "-"
+    assert lines[3] == ["hex", "2", "0.500", "1.000", "+0.500", "-0.480", "…", "+1.480"]
+
+
+def test_an_error_of_null_is_none() -> None:
+    played: dict[str, Any] = {"score": 1.0, "success": True, "error": None, "extra": {"game": "a"}}
+    failed: dict[str, Any] = {"score": 0.0, "success": False, "error": "away", "extra": {}}
+    rows = rows_of([played, played, failed], lambda record: [record["extra"]["game"]])
+    assert [(name, row.episodes, row.faults) for name, row in rows.items()] == [("a", 2, 0), ("all", 2, 1)]
+    assert rows["all"].score is not None and rows["all"].score.mean == 1.0
+
+
+def test_a_single_score_has_no_interval(capsys: pytest.CaptureFixture[str]) -> None:
+    played: dict[str, Any] = {"score": 0.75, "success": True, "error": None, "extra": {}}
+    Console(width=100).print(endpoint_table("one", rows_of([played], lambda record: []), Usage(), None))
+    out = capsys.readouterr().out
+    assert "0.750" in out and "inf" not in out
+
+
+# -- the learning curve ------------------------------------------------------------------------------------
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that are saved."""
+    figures: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda own, *a, **k: (figures.append(own), save(own, *a, **k)))
+    return figures
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [{"step": 1, "rollout/reward": None}, {"step": 2, "rollout/reward": 0.5}],
+        [{"step": 1, "decisions": 5, "train/entropy": 1.0}, {"step": 2, "train/entropy": 0.5}],
+    ],
+)
+def test_robust_to_missing_keys(rows: list[dict[str, object]], tmp_path: Path) -> None:
+    path = write(tmp_path / "metrics.jsonl", rows)
+    path.write_text(path.read_text() + '{"step": 3, "roll')  # a line that a kill cut
+    with Image.open(learning_curve(path, tmp_path / "new" / "curve.png")) as image:
+        assert image.size == (1200, 768)
+
+
+def test_a_metric_of_some_steps_is_drawn_as_joined_points(tmp_path: Path, drawn: list[Figure]) -> None:
+    """Steps 1, 10 and 20 of 25: a line through all rows would have no two neighbours to join."""
+    rows = [{"step": s, "rollout/reward": 0.5} for s in range(1, 26)]
+    for step in (1, 10, 20):
+        rows[step - 1]["train/kl_ref"] = step / 100
+    learning_curve(write(tmp_path / "metrics.jsonl", rows), tmp_path / "curve.png")
+    (line,) = drawn[0].axes[1].get_lines()
+    assert (list(line.get_xdata()), list(line.get_ydata())) == ([1, 10, 20], [0.01, 0.1, 0.2])
+    assert line.get_marker() == "."
+
+
+def test_without_space_the_last_picture_remains(tmp_path: Path) -> None:
+    path, png = write(tmp_path / "metrics.jsonl", [{"step": 1}]), tmp_path / "curve.png"
+    png.write_bytes(b"older")
+    with files_of_at_most(1000), pytest.raises(OSError, match=r"File too large: '.*/curve\.png'"):
+        learning_curve(path, png)
+    assert png.read_bytes() == b"older"
+
+
+def staged_rows(stages: list[int]) -> list[dict[str, object]]:
+    return [
+        {"step": step, "decisions": 10 * step, "rollout/reward": 0.5, "curriculum/stage": stage}
+        | {"curriculum/name": ("easy", "medium", "hard")[stage]}
+        for step, stage in enumerate(stages, start=1)
+    ]
+
+
+def test_changes_of_the_stage_are_found() -> None:
+    """Also one in the first step, and back; rows of a run without stages have none."""
+    assert stage_changes(staged_rows([1, 1, 2, 1])) == [(0, "medium"), (2, "hard"), (3, "medium")]
+    assert stage_changes(staged_rows([0, 0])) == stage_changes([{"step": 1}, {"step": 2}]) == []
+
+
+def test_promotions_are_marked(tmp_path: Path, drawn: list[Figure]) -> None:
+    """A dotted line in each of the four panels at the decisions of the row; one panel has the name."""
+    learning_curve(write(tmp_path / "metrics.jsonl", staged_rows([0, 0, 1, 2])), tmp_path / "curve.png")
+    lines = [line.get_xdata() for axes in drawn[0].axes for line in axes.lines if line.get_linestyle() == ":"]
+    assert sorted(x[0] for x in lines) == [30.0] * 4 + [40.0] * 4
+    texts = [text.get_text() for axes in drawn[0].axes for text in axes.texts if text.get_rotation()]
+    assert texts == ["medium", "hard"]
+
+
+def test_running_mean() -> None:
+    """Window 2 over 1, 3, gap, 5, 7: 1, (1+3)/2, gap, 5 alone, (5+7)/2."""
+    means = running_mean([1.0, 3.0, math.nan, 5.0, 7.0], 2)
+    assert means[:2] == [1.0, 2.0] and math.isnan(means[2]) and means[3:] == [5.0, 6.0]

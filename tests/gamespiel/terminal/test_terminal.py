@@ -1,0 +1,251 @@
+"""Commands for a person at a terminal: ``gamespiel games``, ``play``, ``trace`` and ``watch``."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import re
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+from rich.console import Console
+
+import trace_gym  # noqa: F401  (registers CodeTrace-v0)
+from game_gym.games import DECLARED, TABLE
+from gamespiel.cli import main
+from gamespiel.config import resolve, saved_config
+from gamespiel.config.sections import EnvConfig
+from gamespiel.terminal.catalogue import show_games
+from gamespiel.terminal.play import play, understand
+from gamespiel.terminal.trace import trace
+from gamespiel.terminal.watch import watch
+from tests.gamespiel.terminal.conftest import printed, typed
+
+Capsys = pytest.CaptureFixture[str]
+
+
+def test_every_declared_game_is_a_row(console: Console) -> None:
+    show_games(console, as_json=False)
+    rows = printed(console).splitlines()
+    listed = [row.split()[0] for row in rows if row.split() and row.split()[0] in DECLARED]
+    assert listed == [*TABLE, "kuhn_poker", "tic_tac_toe"]
+    # Leduc poker: 2 seats, hidden cards, fold, call and raise, 2 deals, a public card and 2 x 3 bets at most.
+    (leduc,) = (row.split() for row in rows if row.startswith("leduc_poker"))
+    assert leduc == ["leduc_poker", "2", "hidden", "c", "3", "8", "1", "3000x200"]
+    # Hex: a stone per field; boards of 5, 7, 9 and 11.
+    (hexes,) = (row.split() for row in rows if row.startswith("hex"))
+    assert hexes == ["hex", "2", "perfect", "25-121", "25-121", "4", "1000x50"]
+
+
+def test_games_are_listed_as_json(capsys: Capsys) -> None:
+    assert main(["games", "--json"]) == 0
+    games = {game["game"]: game for game in json.loads(capsys.readouterr().out)}
+    assert list(games)[: len(TABLE)] == list(TABLE)
+    assert games["go"] == {
+        "game": "go",
+        "first_task_id": 1_100_000_000,
+        "players": 2,
+        "perfect_information": True,
+        "chance": False,
+        "simultaneous": False,
+        "actions": [26, 50],  # 5 x 5 and 7 x 7 fields, and a pass
+        "moves_at_most": [50, 98],  # twice the fields
+        "variants": [DECLARED["go"].params(0), DECLARED["go"].params(1)],
+        "parameters": {name: list(values) for name, values in DECLARED["go"].allowed.items()},
+        "budget": [300, 30],
+    }
+    assert games["tic_tac_toe"]["first_task_id"] is None and games["2048"]["budget"] is None
+    assert games["goofspiel"]["simultaneous"] and games["goofspiel"]["chance"]
+
+
+# -- play --------------------------------------------------------------------------------------------------
+
+
+def env_of(**keys: str) -> EnvConfig:
+    return resolve(overrides=[(f"env.{key}", value) for key, value in keys.items()]).env
+
+
+def test_a_game_to_the_end(console: Console) -> None:
+    # In tic_tac_toe the opponent "first" takes the lowest free cell. Seat 0 takes 4, 2 and 6: a diagonal.
+    config = env_of(game="tic_tac_toe", opponent="first")
+    info = play(config, seed=0, console=console, read=typed(["4", "2", "6"]))
+    assert (info["result"], info["history"]) == ("win", [4, 0, 2, 1, 6])
+    shown = printed(console)
+    assert shown.startswith("tic_tac_toe against first, seed 0. Type help for help.\n")
+    assert re.findall(r"turn (\d), you are Player (\d)", shown) == [("1", "0"), ("2", "0"), ("3", "0")]
+    assert "Result: win" in shown
+    _, table = shown.split("── transcript")
+    rows = [line.split("  ") for line in table.splitlines() if line[:1].isdigit()]
+    players = [[part.strip() for part in row if part.strip()][1] for row in rows]
+    assert players == ["you (Player 0)", "Player 1", "you (Player 0)", "Player 1", "you (Player 0)"]
+    # At the end of input the game is given up, and the moves so far are shown.
+    play(config, seed=0, console=console, read=typed(["4"]))
+    shown = printed(console).rpartition("transcript")
+    assert "given up" in shown[0] and len([line for line in shown[2].splitlines() if line[:1].isdigit()]) == 2
+
+
+def test_names_commands_and_mistakes(console: Console) -> None:
+    lines = ["help", "rules", "rais", "7", "fold", "call", "quit"]
+    # Seed 1 plays seat 1: Player 0 calls, so that there is nothing to fold.
+    info = play(env_of(game="leduc_poker", opponent="first"), seed=1, console=console, read=typed(lines))
+    shown = printed(console)
+    assert "part of a name: list the actions that have it" in shown
+    assert shown.count("2  Raise") == 3  # the menus of two turns, and that of "rais"
+    assert "Leduc poker for 2 players." in shown  # the rules
+    assert "'7' is no legal action; legal: 1, 2." in shown and "'fold' is no legal action" in shown
+    assert "given up" in shown and "result" not in info
+    play(env_of(game="goofspiel"), seed=3, console=console, read=typed(["4"]))
+    assert "[P1]Bid: 5" in printed(console)  # brackets are no markup
+    play(env_of(game="amazons"), seed=0, console=console, read=typed(["moves"]))
+    assert "given up" in printed(console)
+
+
+def test_opponents_of_the_configuration(console: Console) -> None:
+    mixed = env_of(game="kuhn_poker", opponent="{random: 0.5, first: 0.5}")
+    met = {play(mixed, seed=seed, console=console, read=typed("00"))["opponent"] for seed in range(12)}
+    assert met == {"random", "first"}
+    alone = env_of(game="kuhn_poker", opponent="self")
+    assert play(alone, seed=0, console=console, read=typed("00"))["opponent"] == "random"
+    assert "you play against random" in " ".join(printed(console).split())
+
+
+def test_lines_are_understood_as_legal_actions() -> None:
+    env = gym.make("GameSpiel-v0", game="leduc_poker", opponent="first")
+    _, info = env.reset(seed=0)  # the first turn of Leduc poker: call or raise
+    lines = {"1": 1, " Raise ": 2, "raise": 2, "0": None, "²": None, "1.0": None}
+    assert {line: understand(line, env, info).action for line in lines} == lines
+    alike = {**info, "legal_actions": [3, 4], "admissible_commands": ["Pass", "pass"]}
+    assert understand("pass", env, alike).action is None  # a name of two actions is not guessed
+    assert understand("4", env, alike).action == 4
+
+
+def test_a_policy_shows_probabilities_and_its_value(console: Console, finished: Path) -> None:
+    config = saved_config(finished).env
+    play(config, seed=0, checkpoint=finished, console=console, read=typed(["Pass", "Pass"]))
+    shown = printed(console)
+    assert "kuhn_poker against random" in shown
+    first = shown.split("turn 2")[0]
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", first)[:2]]
+    assert sum(shares) == pytest.approx(100, abs=0.11) and shares == sorted(shares, reverse=True)
+    assert re.search(r"the policy expects a score of -?\d\.\d{3}", shown)
+
+
+# -- trace -------------------------------------------------------------------------------------------------
+
+
+TASK = 94490495542  # classes, level 2
+
+
+def truth() -> list[str]:
+    env = gym.make("CodeTrace-v0", task_id=TASK)
+    env.reset(seed=0)
+    lines: list[str] = env.step("")[-1]["truth"].splitlines()
+    return lines
+
+
+def program(task_id: int = TASK) -> str:
+    env = gym.make("CodeTrace-v0", task_id=task_id)
+    env.reset(seed=0)
+    code: str = env.unwrapped.trace.code.rstrip("\n")  # type: ignore[attr-defined]
+    return code
+
+
+def scores(shown: str) -> dict[str, float]:
+    return {name: float(score) for name, score in re.findall(r"^(\w+) +(\d\.\d{3})$", shown, re.M)}
+
+
+def test_the_truth_scores_1(console: Console) -> None:
+    info = trace(task_id=TASK, console=console, read=typed([*truth(), ".", "not read"]))
+    shown = printed(console, program())
+    assert shown.startswith(f"task {TASK}: classes, level 2\n") and "class Farmer" in shown
+    assert scores(shown) == {"affine": 1, "exact": 1, "lines": 1} and info["success"]
+    assert "\nx" not in shown.split("true output")[1]
+
+
+@pytest.mark.parametrize(("width", "terminal"), [(60, True), (80, False)])
+def test_the_program_is_printed_as_it_is(width: int, terminal: bool) -> None:
+    """No line is broken by a newline of ours, so a program that is copied or piped is the program."""
+    console = Console(width=width, file=io.StringIO(), force_terminal=terminal, no_color=True)
+    wide = 0
+    for task_id in (TASK, 5, 1234567, 99_000_000_123):
+        console.file.seek(0), console.file.truncate()
+        trace(task_id=task_id, console=console, read=typed(["."]))
+        code = program(task_id)
+        wide += max(map(len, code.splitlines())) > width
+        printed_text = re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())  # type: ignore[attr-defined]
+        assert printed_text.partition("\n")[2].startswith(f"{code}\n")
+    assert wide  # or the test would show nothing
+
+
+def test_wrong_lines_are_marked(console: Console) -> None:
+    first, *rest = truth()
+    trace(task_id=TASK, console=console, read=typed([first, "wrong", *rest[1:-1]]))
+    shown = printed(console, program())
+    # One line differs and the last is missing.
+    assert len(re.findall(r"^x ", shown.split("true output")[1], re.M)) == 2
+    # 4 lines, 3 of them debug lines: 1/4 right from the first on, and 2/3 of the debug lines.
+    assert scores(shown) == {"affine": 0, "exact": 0, "lines": pytest.approx((1 / 4 + 2 / 3) / 2, abs=5e-4)}
+
+
+# -- watch -------------------------------------------------------------------------------------------------
+
+
+def test_two_games(console: Console, finished: Path) -> None:
+    waited: list[float] = []
+    config = saved_config(finished).env
+    infos = watch(config, finished, episodes=2, seed=4, delay=0.5, console=console, sleep=waited.append)
+    assert [info["seed"] for info in infos] == [4, 5]
+    assert [info["seat"] for info in infos] == [0, 1]  # a seed's parity is the seat
+    again = watch(config, finished, seed=4, console=Console(quiet=True))
+    assert again[0]["history"] == infos[0]["history"]
+    shown = printed(console)
+    assert shown.count("kuhn_poker against random, seed") == 2 and shown.count("Result: ") == 2
+    turns = sum(info["turn"] for info in infos)
+    assert waited == [0.5] * turns == [0.5] * len(re.findall(r"turn \d, Player", shown))
+    # Each turn has two actions, one of which is marked, and a value.
+    assert shown.count("→") == turns == len(re.findall(r"expects a score of -?\d\.\d{3}", shown))
+    results = [info["result"] for info in infos]
+    counts = ", ".join(f"{results.count(name)} {name}" for name in dict.fromkeys(results))
+    assert shown.endswith(f"2 episodes: {counts}\n")
+
+
+def test_greedy_takes_the_likeliest(console: Console, finished: Path) -> None:
+    watch(saved_config(finished).env, finished, greedy=True, console=console)
+    blocks = re.findall(r"((?:^\d .*%.*\n)+)", printed(console), re.MULTILINE)
+    assert blocks and all("→" in block.splitlines()[0] for block in blocks)  # the likeliest comes first
+
+
+def test_against_itself_it_plays_every_seat(console: Console, finished: Path) -> None:
+    config = dataclasses.replace(saved_config(finished).env, opponent="self")
+    (info,) = watch(config, finished, console=console)
+    shown = printed(console)
+    assert shown.startswith("opponent 'self': the policy plays every seat\n")
+    assert shown.count("expects a score of") == len(info["history"]) - 2  # two cards are dealt
+    assert "Player 0" in shown and "Player 1" in shown
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("play", "what is played? give --game NAME, --task_id N or --checkpoint RUN"),
+        ("play --game leduc", "did you mean 'leduc_poker'?"),
+        ("play --game hex --opponent mtcs", "did you mean 'mcts'?"),
+        ("play --env.env_type trace --task_id 1", "gamespiel trace asks about programs"),
+        ("play --checkpoint /no/such", "no such run or checkpoint folder: '/no/such'"),
+        ("play --gme hex", "unknown option '--gme'; did you mean '--game'?"),
+        ("trace --task_id -1", "task id"),
+        ("trace --family clases", "did you mean 'classes'?"),
+        ("watch --checkpoint RUN --episodes 0", "--episodes must be at least 1, not 0"),
+        ("watch --checkpoint RUN --delay -1", "--delay must be at least 0 seconds, not -1.0"),
+        ("watch --checkpoint RUN --env.decode text", "was trained with env.decode: choice"),
+        ("watch --checkpoint RUN --opponent mtcs", "did you mean 'mcts'?"),
+    ],
+)
+def test_wrong_commands_are_refused(line: str, message: str, finished: Path, capsys: Capsys) -> None:
+    assert main([str(finished) if word == "RUN" else word for word in line.split()]) == 2
+    assert message in capsys.readouterr().err
