@@ -4,6 +4,10 @@
 wheel puts no files under the common names "agents" and "configs".
 """
 
+import atexit
+import shutil
+import tempfile
+
 from setuptools import find_namespace_packages, setup
 
 ROOMS = ("task_gym", "game_gym", "trace_gym", "gamespiel")
@@ -15,7 +19,12 @@ def packages_in(folder: str, name: str) -> list[str]:
     return [name, *(f"{name}.{package}" for package in inside)]
 
 
+# setuptools packs whatever lies in build/, and so modules of an earlier build that have been deleted since.
+build = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, build, ignore_errors=True)
+
 setup(
+    options={"build": {"build_base": build}},
     py_modules=["gamespiel_games"],
     packages=[
         *(package for room in ROOMS for package in packages_in(room, room) if ".agents" not in package),

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from importlib import reload
 from pathlib import Path
 
@@ -127,6 +128,21 @@ def test_a_checkout_trains_without_links(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=clone, capture_output=True, text=True, check=True
     )
     assert Path(found.stdout.strip()) == clone / "agents" / "ppo.py"
+
+
+@pytest.mark.launch
+def test_a_wheel_has_nothing_of_an_earlier_build(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools")
+    clone = tmp_path / "clone"
+    copy_tracked(clone)
+    gone = clone / "build" / "lib" / "gamespiel" / "gone.py"
+    gone.parent.mkdir(parents=True)
+    gone.touch()
+    pip = f"-m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir {tmp_path} ."
+    subprocess.run([sys.executable, *pip.split()], cwd=clone, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "gamespiel/cli.py" in names and "gamespiel/gone.py" not in names
 
 
 def test_the_bare_name_says_which_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
