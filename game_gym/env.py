@@ -57,6 +57,9 @@ Facts: TypeAlias = tuple[int | None, int, str, str]
 _INT8 = np.dtype(np.int8)
 
 
+DEFAULT_GAME = "leduc_poker"
+
+
 class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
     """A game against an opponent, described in words.
 
@@ -96,7 +99,8 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
     ``"result"``. Vector environments do not look, so one step may follow. It returns the same for any action.
 
     Args:
-        task_id: One task id. Exactly one of ``task_id``, ``task_ids`` and ``game`` is given.
+        task_id: One task id. One of ``task_id``, ``task_ids`` and ``game`` is given; without any, the game is
+            "leduc_poker".
         task_ids: A list of ids and (first, last) ranges, ends included; each reset draws one.
         game: An OpenSpiel game by name, with ``params``: one that is declared here, or any other that
             OpenSpiel loads, described by its own strings.
@@ -178,6 +182,8 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         check_names(type(self), server, DEFAULTS)
         check_choice("seeding", seeding, PROTOCOLS)
         check_choice("seeds", seeds, SEEDS)
+        if task_id is None and task_ids is None and game is None and params is None:
+            game = DEFAULT_GAME
         if seeds == "affine" and game is not None:
             raise ArgumentError(
                 f"seeds: 'affine' was given with game {game!r:.80}, allowed: with task_id or task_ids, from "

@@ -201,6 +201,10 @@ def opponent_names() -> tuple[str, ...]:
     return tuple(sorted([*_REGISTRY, OPEN]))
 
 
+REGISTERED_BY = {"policy": "gamespiel.policy_opponent", "openai": "gamespiel.endpoints.opponent"}
+"""Modules of other packages that register an opponent when they are imported, by its name."""
+
+
 def find_opponent(text: str) -> Entry:
     """Returns the entry of an opponent, as "random" or "mcts:100x10"; "open" has none.
 
@@ -211,9 +215,10 @@ def find_opponent(text: str) -> Entry:
     entry = _REGISTRY.get(name) if isinstance(name, str) else None
     if entry is None:
         usages = sorted([*(known.usage for known in _REGISTRY.values()), OPEN])
+        module = REGISTERED_BY.get(name) if isinstance(name, str) else None
         raise OpponentError(
             f"opponent: {shown(text)} was given, allowed: {', '.join(usages)}"
-            f"{nearest(name, opponent_names())}"
+            + (f"; import {module} registers {name!r}" if module else nearest(name, opponent_names()))
         )
     if colon and not argument:
         raise OpponentError(
@@ -279,6 +284,9 @@ def make_opponent(text: str, game: Any, spec: Any, seat: int) -> Opponent:
     return opponent
 
 
+COUNT_DIGITS = 9
+
+
 def parse_counts(text: str, separator: str, usage: str, least: Sequence[int]) -> list[int]:
     """Reads "100x10" into [100, 10]: one or more whole numbers, the i-th at least ``least[i]``.
 
@@ -287,13 +295,13 @@ def parse_counts(text: str, separator: str, usage: str, least: Sequence[int]) ->
     """
     parts = text.split(separator)
     good = len(parts) <= len(least) and all(
-        part.isascii() and part.isdigit() and len(part) <= 9 and int(part) >= low
+        part.isascii() and part.isdigit() and len(part) <= COUNT_DIGITS and int(part) >= low
         for part, low in zip(parts, least, strict=False)
     )
     if not good:
         raise OpponentError(
-            f"opponent argument: {text!r} was given, allowed: {usage} with whole numbers of at least "
-            f"{', '.join(str(low) for low in least)}"
+            f"opponent argument: {shown(text)} was given, allowed: {usage} with whole numbers of at least "
+            f"{', '.join(str(low) for low in least)} and of at most {COUNT_DIGITS} digits"
         )
     return [int(part) for part in parts]
 

@@ -56,6 +56,8 @@ def resolve(model_name: str) -> str:
     """
     if model_name == "tiny":
         return str(TINY)
+    if not model_name.strip():
+        raise ModelError(f"model_name {model_name!r} is empty; {NAMES}")
     path = Path(model_name).expanduser()
     if path.is_dir():
         return str(_model_folder(model_name, path))

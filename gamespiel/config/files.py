@@ -144,7 +144,7 @@ def resolve_pretrained(preset: str, overrides: Iterable[tuple[str, str]]) -> Res
     own_presets = [f"--preset {name}" for name in presets() if resolve(name).model.model_name == model]
     better = f" For this model there is {' or '.join(own_presets)}." if own_presets else ""
     notice = (
-        f"preset {preset} is for the model {whole.model.model_name}; {model} takes the defaults: "
+        f"preset {preset} is for the model {whole.model.model_name}; {model or repr(model)} takes the defaults: "
         f"{', '.join(taken)}.{better}"
     )
     return resolved._replace(notices=(*resolved.notices, notice))
@@ -252,6 +252,8 @@ def saved_config(folder: str | Path) -> Config:
 
 def _is_json(path: Path) -> bool:
     suffix = path.suffix.lower()
+    if path.is_dir():
+        raise ConfigError(f"config file {str(path)!r} is a folder; allowed: a .json, .yaml or .yml file")
     if suffix not in (".json", ".yaml", ".yml"):
         raise ConfigError(f"config file {str(path)!r}: the name must end in .json, .yaml or .yml")
     return suffix == ".json"

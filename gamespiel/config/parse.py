@@ -100,6 +100,12 @@ def _explain_problem(path: Place, problem: Any, section: str, prefix: str) -> Co
     if kind.startswith(("greater_than", "less_than")):
         (limit,) = problem["ctx"].values()
         return InvalidValueError(f"{where} must be {describe_range(node)}, not {shown(type(limit)(given))}")
+    name, colon, value = str(path[-1]).partition(":")
+    if colon and given is None:
+        return InvalidValueError(
+            f"{prefix}{_format_path(section, (*path[:-1], name))} has no value; YAML wants a space after the "
+            f"colon: {name}: {value}"
+        )
     near = difflib.get_close_matches(shown(given).strip("'"), node.get("enum", ()), n=1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
     return InvalidValueError(f"{where} must be {describe_type(node)}, not {shown(given)}{meant}")

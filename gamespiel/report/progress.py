@@ -106,7 +106,7 @@ class _State:
 
     def describe_done(self) -> str:
         """Returns the progress, as "3 of 20 episodes, 12 turns"."""
-        turns = f"{self._turns:,} turns" if self._turns else f"{self._begun:,} begun"
+        turns = f"{self._turns:,} turn{'s' * (self._turns > 1)}" if self._turns else f"{self._begun:,} begun"
         return f"{self.over:,} of {self._episodes:,} episodes, {turns}"
 
     def describe_left(self) -> str:

@@ -25,6 +25,7 @@ from gamespiel.agents.models.weights import (
     ("name", "message"),
     [
         ("Tinny", "is unknown; did you mean 'tiny'"),
+        ("", "'' is empty; allowed: 'tiny', a hub name .*, a folder or a .gguf file"),
         ("./nowhere", "is not a folder; allowed: 'tiny', a hub name .*, a folder or a .gguf file"),
         ("a/b/c", "is not a folder"),
         ("owner/model.gguf", "is not a file"),

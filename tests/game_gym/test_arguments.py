@@ -37,7 +37,7 @@ DOCKER = {"backend": "affinetes", "mode": "docker"}
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"task_id": None}, ArgumentError, "exactly one of task_id, task_ids and game"),
+        ({"task_id": LEDUC, "task_ids": [1]}, ArgumentError, "exactly one of task_id, task_ids and game"),
         ({"task_id": -1}, TaskIdError, "task id: -1 was given"),
         ({"task_id": LEDUC, "task_ids": 5}, ArgumentError, "task_id, task_ids was given"),
         ({"task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
@@ -93,6 +93,14 @@ def test_constructor(name: str, arguments: dict[str, Any], error: type[Exception
     where = {} if {"task_ids", "game"} & arguments.keys() else {"task_id": LEDUC}
     with pytest.raises(error, match=message):
         gym.envs.registration.load_env_creator(entry)(**where | arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["GameSpiel-v0", "GameSpielText-v0"])
+def test_without_a_task_the_game_is_leduc_poker(name: str) -> None:
+    env, named = gym.make(name), gym.make(name, game="leduc_poker")
+    assert env.reset(seed=3)[0] == named.reset(seed=3)[0]
+    with pytest.raises(ArgumentError, match="nothing was given, allowed: exactly one"):
+        gym.make(name, params={"players": 2})
 
 
 def test_parse() -> None:

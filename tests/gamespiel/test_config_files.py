@@ -190,6 +190,10 @@ def test_bad_files(name: str, text: str, message: str, tmp_path: Path) -> None:
 
 
 def test_missing_and_empty_files_and_a_byte_order_mark(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"config file '.*' is a folder; allowed: a .json, .yaml or .yml file"
+    ):
+        load(tmp_path)
     with pytest.raises(ConfigError, match=r"config file 'absent.json' cannot be read: No such file"):
         load("absent.json")
     (tmp_path / "a.yaml").write_text("# nothing yet\n")

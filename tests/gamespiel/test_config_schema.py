@@ -83,6 +83,10 @@ def test_every_key_has_help_and_its_default() -> None:
         ({"task_ids": [3, [5, -1]]}, r"env.task_ids\[1\]\[1\] must be at least 0, not -1"),
         ({"task_ids": [[1]]}, r"env.task_ids\[0\]"),
         ({"game": "hex", "params": {"a": [1]}}, "env.params.a"),
+        (
+            {"game": "hex", "params": {"board_size:99": None}},  # YAML's {board_size:99}
+            r"env.params.board_size has no value; YAML wants a space .*: board_size: 99$",
+        ),
         ({"stages": [{"task_id_range": [0, 1]}]}, r"stages\[0\].name is missing: text"),
         ({"stages": [{"name": "a", "treshold": 0.6}]}, "'treshold'; did you mean 'threshold'"),
         ({"ppo": {"gama": 1}}, "'ppo.gama'; did you mean 'ppo.gamma'"),

@@ -57,6 +57,7 @@ def test_what_an_opponent_is_built_from() -> None:
     ("given", "message"),
     [
         ("polcy:x", "'polcy:x' was given, allowed: last, open, policy:PATH; did you mean 'policy'"),
+        ("openai:m", "policy:PATH; import gamespiel.endpoints.opponent registers 'openai'"),
         ("last:3", "'last' takes no argument"),
         ("policy:", "nothing after the colon; write 'policy:PATH'"),
         ("open", "'open' was given"),  # played by nobody
@@ -144,5 +145,5 @@ def test_parse_counts() -> None:
     "text", ["", "x", "1", "1x1", "5x0", "5x", "x5", "5x5x5", "-5", "5.0", "٥", "9" * 10]
 )
 def test_bad_counts_are_named(text: str) -> None:
-    with pytest.raises(OpponentError, match="allowed: usage with whole numbers of at least 2, 1"):
+    with pytest.raises(OpponentError, match="usage with whole numbers of at least 2, 1 and of at most 9 digits"):
         parse_counts(text, "x", "usage", (2, 1))

@@ -276,7 +276,7 @@ def test_progress_elsewhere_is_lines() -> None:
             on_step(over, turns)
     assert shown(console).splitlines() == [
         "playing 4 games",
-        "  1 of 4 episodes, 1 turns in 0:11, 0:11 left",
+        "  1 of 4 episodes, 1 turn in 0:11, 0:11 left",
         "  2 of 4 episodes, 2 turns in 0:21, 0:21 left",
         "  2 of 4 episodes, 5 turns in 0:31, 0:00 left",
     ]
@@ -297,7 +297,7 @@ def test_lines_while_few_episodes_are_over() -> None:
             on_step(False, 0)
         now[0] = 198.0
         on_step(True, 1)  # the first of 99 that came together: 2 s each, and one is missing
-    assert shown(console).endswith("  1 of 100 episodes, 1 turns in 3:18, 0:02 left\n")
+    assert shown(console).endswith("  1 of 100 episodes, 1 turn in 3:18, 0:02 left\n")
 
 
 def test_a_bar_that_goes_away() -> None:
