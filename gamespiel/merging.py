@@ -14,10 +14,11 @@ from typing import Any, Literal
 
 import torch
 from rich.console import Console
+from safetensors import SafetensorError
 from transformers import GenerationConfig
 
 from gamespiel.agents.models.loading import load_tokenizer
-from gamespiel.agents.models.weights import describe_model
+from gamespiel.agents.models.weights import describe_model, share_weights
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_policy
@@ -88,11 +89,18 @@ def merge_run(
             f"--tolerance {tolerance:g}; nothing was written; --dtype float32 rounds less"
         )
     merged.generation_config = make_generation_config(policy, config)
-    merged.save_pretrained(str(output), safe_serialization=True)
-    load_tokenizer(policy.model_settings).save_pretrained(str(output))
     told: dict[str, Any] = {"base": config.model.model_name, "checkpoint": found.name, "dtype": dtype}
     told |= {"prompts": len(prompts), "greatest_change": change, "learned": learned}
-    (output / "merged.json").write_text(json.dumps(told, indent=1) + "\n")
+    try:
+        merged.save_pretrained(str(output), safe_serialization=True)
+        load_tokenizer(policy.model_settings).save_pretrained(str(output))
+        (output / "merged.json").write_text(json.dumps(told, indent=1) + "\n")
+        share_weights(output, like=output / "merged.json")
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(output, ignore_errors=True)
+        raise BackendError(
+            f"--output: {str(output)!r} cannot be written: {error}; nothing was kept"
+        ) from error
     for line in _tell(told, output):
         console.print(line, soft_wrap=True, markup=False)
     if converter is not None and gguf is not None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from gamespiel import __version__
-from gamespiel.agents.models.hub import cached_card, upload
+from gamespiel.agents.models.hub import cached_card, require_token, upload
 from gamespiel.agents.models.weights import resolve
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import hub_name, link_to, render_cell, render_table
@@ -100,6 +100,8 @@ def publish(
     terms = {"license": licence} if licence else find_licence(name)
     if push is not None and not terms:
         raise InvalidValueError(f"--push: the licence of {name} is not known here; give it: --licence NAME")
+    if push is not None and not push.dry_run:
+        require_token(push.repo)
     if form.adapters:
         if form.gguf is not None:
             raise InvalidValueError("--gguf: was given with --adapters, allowed: the merged model")
@@ -108,7 +110,9 @@ def publish(
         merge_run(found, output, dtype=form.dtype, tolerance=form.tolerance, gguf=form.gguf, console=console)
     if run.rows:
         save_groups(group_seeds([run]), [output / CURVES])
-    write_atomically(output / "README.md", render_card(run, found, terms, merged=not form.adapters))
+    where = output.name if push is None else push.repo
+    card = render_card(run, found, terms, merged=not form.adapters, place=where)
+    write_atomically(output / "README.md", card)
     if form.adapters:
         console.print(f"written to {output}", soft_wrap=True, markup=False)
     if push is None:
@@ -137,7 +141,7 @@ def find_licence(model_name: str) -> dict[str, str]:
     return own if "license" in own else known
 
 
-def render_card(run: Run, found: Path, terms: Mapping[str, str], *, merged: bool) -> str:
+def render_card(run: Run, found: Path, terms: Mapping[str, str], *, merged: bool, place: str) -> str:
     """Returns the model card of a run's checkpoint.
 
     Args:
@@ -145,6 +149,7 @@ def render_card(run: Run, found: Path, terms: Mapping[str, str], *, merged: bool
         found: The checkpoint.
         terms: The licence's keys.
         merged: Whether the model is merged, and not its adapters.
+        place: From where it will be loaded: a repository of the hub or a folder.
     """
     base = read_state(found)["base"]
     name = hub_name(str(base["model_name"]))
@@ -161,7 +166,7 @@ def render_card(run: Run, found: Path, terms: Mapping[str, str], *, merged: bool
         f"# {title}, trained with GameSpiel", "",
         f"{'The model' if merged else 'Adapters'} {link_to(name, base)}, after step {_step(found):,} of PPO "
         f"with GameSpiel {__version__}.", "",
-        "## Use", "", *_render_use(merged), "",
+        "## Use", "", *_render_use(merged, place, name or str(base["model_name"])), "",
     ]  # fmt: skip
     if evaluations := list(read_evaluations(run.folder)):
         lines += ["## Evaluations", "", "Means with 95% intervals; exact values have none."]
@@ -173,12 +178,10 @@ def render_card(run: Run, found: Path, terms: Mapping[str, str], *, merged: bool
     return "\n".join([*lines, *render_table(("key", "value"), settings), ""])
 
 
-def _render_use(merged: bool) -> list[str]:
-    load = (
-        ["model = AutoModelForCausalLM.from_pretrained(HERE)"]
-        if merged
-        else ["model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(BASE), HERE)"]
-    )
+def _render_use(merged: bool, place: str, base: str) -> list[str]:
+    load = [f'model = AutoModelForCausalLM.from_pretrained("{place if merged else base}")']
+    if not merged:
+        load.append(f'model = PeftModel.from_pretrained(model, "{place}")')
     return [
         "The model answers a turn's prompt, which is one user message; `gym.make(\"GameSpiel-v0\", ...)` of "
         "GameSpiel gives the prompts that it was trained on.", "",

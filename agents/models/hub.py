@@ -72,13 +72,21 @@ class HubError(TaskGymError):
     """A model hub that does not take a folder."""
 
 
+def require_token(repo: str) -> None:
+    """Raises HubError if there is no token to write to a repository."""
+    from huggingface_hub import get_token
+
+    if get_token() is None:
+        raise HubError(f"--push {repo}: there is no token; set HF_TOKEN, or run `hf auth login`")
+
+
 def upload(folder: Path, repo: str, *, private: bool, message: str) -> str:
     """Uploads a folder to a repository, which is made if there is none; returns the commit's address.
 
     Raises:
         HubError: there is no token, the name is none, or the hub refuses or cannot be reached.
     """
-    from huggingface_hub import HfApi, constants, get_token
+    from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError
         HfHubHTTPError,
         HFValidationError,
@@ -86,10 +94,8 @@ def upload(folder: Path, repo: str, *, private: bool, message: str) -> str:
         OfflineModeIsEnabled,
     )
 
-    where = f"--push {repo}"
-    if get_token() is None:
-        raise HubError(f"{where}: there is no token; set HF_TOKEN, or run `hf auth login`")
-    api = HfApi()
+    where, api = f"--push {repo}", HfApi()
+    require_token(repo)
     try:
         api.create_repo(repo, private=private, exist_ok=True)
         commit = api.upload_folder(repo_id=repo, folder_path=folder, commit_message=message)

@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import importlib.metadata
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -72,6 +73,15 @@ def resolve(model_name: str) -> str:
     if "/" not in model_name and difflib.get_close_matches(model_name.lower(), ["tiny"], n=1):
         raise ModelError(f"model_name {model_name!r} is unknown; did you mean 'tiny'?")
     return str(from_wheel(model_name) or model_name)
+
+
+def share_weights(folder: Path, like: Path) -> None:
+    """Gives all weights below a folder the permissions of another file.
+
+    safetensors writes for its own user alone, and a server may be another one.
+    """
+    for path in folder.rglob("*.safetensors"):
+        shutil.copymode(like, path)
 
 
 def is_gguf(location: str | Path) -> bool:

@@ -34,7 +34,7 @@ from gamespiel.agents.learning.divergence import Backoff
 from gamespiel.agents.learning.pool import Member
 from gamespiel.agents.models.optimizer import read_moments, write_moments
 from gamespiel.agents.models.snapshots import Snapshot
-from gamespiel.agents.models.weights import WHEELS, identity
+from gamespiel.agents.models.weights import WHEELS, identity, share_weights
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.card import Facts, write_card
 from gamespiel.agents.runs.kept import FOLDER as FOLDER
@@ -111,6 +111,7 @@ def _write_files(model: LLMPPO, partial: Path, facts: Facts) -> None:
     write_moments(model.policy.optimizer, partial / "optimizer.safetensors")
     _save_snapshots(model, partial / SNAPSHOTS)
     (partial / "state.json").write_text(_state_text(model))
+    share_weights(partial, like=partial / "state.json")
     if model.starts is not None:
         (partial / SAMPLERS).write_text(json.dumps(model.starts.state_dict()) + "\n")
 

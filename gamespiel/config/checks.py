@@ -8,9 +8,10 @@ from typing import Any
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.layers import CHOOSING
 from gamespiel.config.sections import Config, CurriculumConfig, EnvConfig, ModelConfig, RunConfig
-from gamespiel.errors import ConfigError, Mistakes
+from gamespiel.errors import ConfigError, InvalidValueError, Mistakes
 from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.kinds.base import Declaration, server_keys_without_effect
+from task_gym.errors import shown
 from task_gym.remote.settings import PASSWORD, has_password
 
 WITHOUT_EFFECT = {
@@ -48,6 +49,21 @@ def validate(config: Config) -> Config:
             check(of(config))
     mistakes.raise_all()
     return config
+
+
+LARGEST = 2**31 - 1
+
+
+def _check_sizes(config: Config) -> None:
+    """Refuses counts that no array can have."""
+    for section in dataclasses.fields(config):
+        own = getattr(config, section.name)
+        for field in dataclasses.fields(own):
+            value = getattr(own, field.name)
+            if isinstance(value, int) and value > LARGEST and field.name not in ("seed", "task_id"):
+                raise InvalidValueError(
+                    f"{section.name}.{field.name} must be at most {LARGEST:,}, not {shown(value)}"
+                )
 
 
 def _check_model(model: ModelConfig) -> None:
@@ -169,6 +185,7 @@ def _check_stages(config: Config) -> None:
 
 
 _CHECKS: tuple[tuple[Callable[[Any], None], Callable[[Config], Any]], ...] = (
+    (_check_sizes, lambda config: config),
     (_check_model, attrgetter("model")),
     (_check_choice, attrgetter("env")),
     (_check_decode, attrgetter("env")),

@@ -144,7 +144,7 @@ def resolve_pretrained(preset: str, overrides: Iterable[tuple[str, str]]) -> Res
     own_presets = [f"--preset {name}" for name in presets() if resolve(name).model.model_name == model]
     better = f" For this model there is {' or '.join(own_presets)}." if own_presets else ""
     notice = (
-        f"preset {preset} is for the model {whole.model.model_name}; {model or repr(model)} takes the defaults: "
+        f"preset {preset} is for the model {whole.model.model_name}; {model or repr('')} takes the defaults: "
         f"{', '.join(taken)}.{better}"
     )
     return resolved._replace(notices=(*resolved.notices, notice))

@@ -184,8 +184,8 @@ def read_hours(text: str) -> float | None:
         hours = 0.0
     if not 0 < hours <= MOST_HOURS:
         raise InvalidValueError(
-            f"--hours: {shown(text)} was given, allowed: a number above 0 and up to {MOST_HOURS:,} (a year), or "
-            f"{NONE!r} for the preset's steps"
+            f"--hours: {shown(text)} was given, allowed: a number above 0 and up to {MOST_HOURS:,} (a year), "
+            f"or {NONE!r} for the preset's steps"
         )
     return hours
 

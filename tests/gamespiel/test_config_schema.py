@@ -144,6 +144,7 @@ WORKERS = {"env_workers": 2}
         ({"success_scores": {"2048": 1}}, r"curriculum.success_scores.2048 must be at least 0 and below 1"),
         ({"num_train_steps": float("inf")}, "an integer, not inf"),
         ({"metric_for_best_model": "reward"}, "run.metric_for_best_model"),
+        ({"batch_size": 10**20}, r"ppo\.batch_size must be at most 2,147,483,647, not 10{20}$"),
         ({"use_4bit": True, "use_8bit": True}, r"model\.use_4bit and model\.use_8bit contradict each other"),
         ({"task_id": 5, "game": "hex"}, "not env.task_id and env.game"),
         # Games and traces.

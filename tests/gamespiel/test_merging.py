@@ -17,6 +17,7 @@ from gamespiel.environments import make_one_env
 from gamespiel.merging import collect_texts, greatest_change, merge_run, plain_config
 from task_gym.errors import BackendError
 from tests.gamespiel.runs import quiet, small, train_quietly
+from tests.task_gym.test_files import files_of_at_most
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,20 @@ def test_the_merged_model_is_the_policys(run: Path, tmp_path: Path) -> None:
             theirs = merged(input_ids=torch.tensor([tokens])).logits[0, -1].log_softmax(-1)
             ours = policy.model(input_ids=torch.tensor([tokens])).logits[0, -1].log_softmax(-1)
         assert torch.allclose(theirs, ours, atol=1e-4)
+
+
+def test_weights_have_the_permissions_of_other_files(run: Path, tmp_path: Path) -> None:
+    """safetensors writes for its own user alone, and a server may be another one."""
+    merge_run(run, tmp_path / "merged", console=quiet())
+    for folder in (tmp_path / "merged", checkpoint.find(run)):
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        assert len({path.stat().st_mode for path in files}) == 1
+
+
+def test_nothing_is_left_of_a_model_for_which_there_is_no_space(run: Path, tmp_path: Path) -> None:
+    with files_of_at_most(100_000), pytest.raises(BackendError, match=r"--output: '.*m' cannot be written: "):
+        merge_run(run, tmp_path / "m", console=quiet())
+    assert not (tmp_path / "m").exists()
 
 
 def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,6 +69,7 @@ def test_a_dry_run_writes_the_card_of_adapters_and_sends_nothing(
     share = json.loads((run / "eval-exact-kuhn_poker-random.json").read_text())["exact"]["policy"]["share"]
     assert f"| share (exact) | {share:.3f} |" in body
     assert "| `ppo.num_train_steps` | 2 |" in body and str(tmp_path) not in body
+    assert 'model = PeftModel.from_pretrained(model, "me/kuhn")' in body
     assert (tmp_path / "out" / "curves.png").read_bytes().startswith(b"\x89PNG")
     base = AutoModelForCausalLM.from_pretrained(TINY)
     assert PeftModel.from_pretrained(base, tmp_path / "out").peft_config["default"].r == 16
@@ -83,11 +84,13 @@ def test_a_merged_model_goes_to_a_hub(run: Path, tmp_path: Path, hub: Hub) -> No
         "README.md", "config.json", "curves.png", "merged.json", "model.safetensors", "tokenizer.json",
     }  # fmt: skip
     assert all(content == (tmp_path / "out" / name).read_bytes() for name, content in files.items())
-    assert card_of(tmp_path / "out")[0]["library_name"] == "transformers"
+    head, body = card_of(tmp_path / "out")
+    assert head["library_name"] == "transformers"
+    assert 'model = AutoModelForCausalLM.from_pretrained("me/kuhn")' in body
 
 
 @pytest.mark.parametrize("token", [True, pytest.param(False, marks=pytest.mark.families)])
-def test_what_a_hub_refuses_is_named_and_the_folder_stays(
+def test_what_a_hub_refuses_is_named(
     token: bool, run: Path, tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = r"--push me/kuhn: the hub answers with 403"
@@ -98,7 +101,8 @@ def test_what_a_hub_refuses_is_named_and_the_folder_stays(
         message = "there is no token; set HF_TOKEN"
     with pytest.raises(HubError, match=message):
         publish(run, tmp_path / "out", Form(adapters=True), Push("me/kuhn"), console=quiet())
-    assert (tmp_path / "out" / "README.md").exists()
+    # A refusal of the hub comes after the work, which is kept; a token is asked for before it.
+    assert (tmp_path / "out" / "README.md").exists() == token
 
 
 def test_what_is_refused_before_anything_is_written(

@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 
 from gamespiel.agents.hyperparameters import LoraSettings
 from gamespiel.agents.models.adapter_sets import Adapters
+from gamespiel.agents.models.weights import share_weights
 from gamespiel.agents.sampling.vllm.replicas import Version
 
 PREFIX = "gamespiel-"
@@ -87,6 +88,7 @@ class AdapterFolders:
             draft / "adapter_model.safetensors",
         )
         (draft / "adapter_config.json").write_text(json.dumps(_config_of(self.lora), indent=2))
+        share_weights(draft, like=draft / "adapter_config.json")
         draft.rename(folder)
         return Version(name, str(folder))
 
