@@ -91,9 +91,20 @@ def merge_run(
     merged.generation_config = make_generation_config(policy, config)
     told: dict[str, Any] = {"base": config.model.model_name, "checkpoint": found.name, "dtype": dtype}
     told |= {"prompts": len(prompts), "greatest_change": change, "learned": learned}
+    _write_folder(output, merged, load_tokenizer(policy.model_settings), told)
+    for line in _tell(told, output):
+        console.print(line, soft_wrap=True, markup=False)
+    if converter is not None and gguf is not None:
+        convert(converter, output, gguf)
+        console.print(f"written to {gguf}", soft_wrap=True, markup=False)
+    return change
+
+
+def _write_folder(output: Path, merged: Any, tokenizer: Any, told: Mapping[str, Any]) -> None:
+    """Writes a model, its tokenizer and what is told of it; nothing is left if there is no space."""
     try:
         merged.save_pretrained(str(output), safe_serialization=True)
-        load_tokenizer(policy.model_settings).save_pretrained(str(output))
+        tokenizer.save_pretrained(str(output))
         (output / "merged.json").write_text(json.dumps(told, indent=1) + "\n")
         share_weights(output, like=output / "merged.json")
     except (OSError, SafetensorError) as error:
@@ -101,12 +112,6 @@ def merge_run(
         raise BackendError(
             f"--output: {str(output)!r} cannot be written: {error}; nothing was kept"
         ) from error
-    for line in _tell(told, output):
-        console.print(line, soft_wrap=True, markup=False)
-    if converter is not None and gguf is not None:
-        convert(converter, output, gguf)
-        console.print(f"written to {gguf}", soft_wrap=True, markup=False)
-    return change
 
 
 def check_output(output: Path) -> None:
@@ -164,7 +169,7 @@ def plain_config(config: Config, dtype: Type) -> Config:
     """Returns the configuration with a base model that is not quantised."""
     model = dataclasses.replace(
         config.model, use_4bit=False, use_8bit=False, use_nested_quant=False, dtype=dtype,
-        gradient_checkpointing=False,
+        gradient_checkpointing=False, kernels=(),
     )  # fmt: skip
     return dataclasses.replace(evaluation_config(config), model=model)
 
