@@ -86,9 +86,6 @@ class OnCard(Tensor):
     def __setitem__(self, key: Any, value: Any) -> None:
         Tensor.__setitem__(self, _indices(key), value)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return self.own.detach().clone().__reduce_ex__(protocol)
-
 
 class Seen:
     """Counts of operations on the card.

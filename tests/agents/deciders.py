@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +27,7 @@ from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.agents.tokens.trie import ActionTrie
 
 Tokens = tuple[int, ...]
+Rows = Sequence[Tokens]
 
 
 @contextmanager
@@ -35,6 +35,21 @@ def as_reference(policy: LLMPolicy) -> Iterator[None]:
     """Makes a policy's engine the reference's within the context, without gradients."""
     with torch.no_grad(), policy.adapters.use(BASE):
         yield
+
+
+@contextmanager
+def forwards(policy: LLMPolicy) -> Iterator[list[tuple[int, ...]]]:
+    """Yields the list of shapes of the token arrays that the model reads within the context."""
+    shapes: list[tuple[int, ...]] = []
+
+    def hook(module: Any, args: Any, kwargs: Any) -> None:
+        shapes.append(tuple(kwargs["input_ids"].shape))
+
+    handle = policy.engine.transformer.register_forward_pre_hook(hook, with_kwargs=True)
+    try:
+        yield shapes
+    finally:
+        handle.remove()
 
 
 class Chosen(NamedTuple):
@@ -46,30 +61,23 @@ class Chosen(NamedTuple):
     hidden: Tensor
 
 
-@dataclass(frozen=True)
+def kl(scores: Any, other: Any, estimator: str = "exact") -> Tensor:
+    """Returns the divergence from other scores, or from what they keep, at each node or token."""
+    return scores.divergence(other if isinstance(other, Tensor) else other.keep(estimator), estimator)
+
+
 class ChoiceSums:
     """The scores of n choices, summed over their paths."""
 
-    scores: ChoiceScores
+    def __init__(self, scores: ChoiceScores) -> None:
+        self.scores, self.nodes = scores, scores.child_log_probs
+        self.log_probs, self.entropy = self.sum(scores.log_probs), self.sum(scores.entropy)
 
     def sum(self, per_node: Tensor) -> Tensor:
         return torch.zeros(len(self.scores.hidden)).index_add(0, self.scores.owners, per_node)
 
-    @property
-    def log_probs(self) -> Tensor:
-        return self.sum(self.scores.log_probs)
-
-    @property
-    def entropy(self) -> Tensor:
-        return self.sum(self.scores.entropy)
-
-    @property
-    def nodes(self) -> Tensor:
-        return self.scores.child_log_probs
-
     def kl_to(self, other: ChoiceSums | Tensor) -> Tensor:
-        rows = other if isinstance(other, Tensor) else other.nodes
-        return self.sum(self.scores.divergence(rows, "exact"))
+        return self.sum(kl(self.scores, other if isinstance(other, Tensor) else other.nodes))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.scores, name)
@@ -84,10 +92,10 @@ class Choices:
         self.answers = LegalAnswers(self.codec, 0)
         self.sampler, self.scorer = ChoiceSampler(self.engine), ChoiceScorer(self.engine)
 
-    def tries(self, legal: Sequence[Tokens]) -> list[ActionTrie]:
+    def tries(self, legal: Rows) -> list[ActionTrie]:
         return [self.answers.trie_of_numbers(actions) for actions in legal]
 
-    def sample(self, prompts: Sequence[Tokens], legal: Sequence[Tokens], uniforms: Uniforms) -> Chosen:
+    def sample(self, prompts: Rows, legal: Rows, uniforms: Uniforms) -> Chosen:
         tries = self.tries(legal)
         written = self.sampler.sample(prompts, tries, uniforms)
         actions = [trie.action_of(tokens) for trie, tokens in zip(tries, written.tokens, strict=True)]
@@ -98,65 +106,17 @@ class Choices:
             written.hidden,
         )
 
-    def distribution(self, prompts: Sequence[Tokens], legal: Sequence[Tokens]) -> list[Any]:
+    def distribution(self, prompts: Rows, legal: Rows) -> list[Any]:
         return self.sampler.distribution(prompts, self.tries(legal))
 
     def evaluate(
-        self,
-        prompts: Sequence[Tokens],
-        legal: Sequence[Tokens],
-        actions: Sequence[int],
-        *,
-        mass: bool = False,
+        self, prompts: Rows, legal: Rows, actions: Sequence[int], *, mass: bool = False
     ) -> ChoiceSums:
         rows = zip(prompts, self.tries(legal), actions, strict=True)
         decisions = [
             Decision.from_answer(prompt, trie, trie.answer_tokens(action)) for prompt, trie, action in rows
         ]
         return ChoiceSums(self.scorer.score(decisions, mass=mass))
-
-
-class Reply(NamedTuple):
-    """A reply that was written."""
-
-    text: str
-    tokens: Tokens
-    cut: bool
-
-
-class Replies(NamedTuple):
-    """Replies, n of them, with log-probabilities of their tokens, and hidden states (n, hidden)."""
-
-    replies: list[Reply]
-    log_probs: list[npt.NDArray[np.float32]]
-    hidden: Tensor
-
-
-@dataclass(frozen=True)
-class ReplySums:
-    """The scores of n replies, token by token."""
-
-    scores: TextScores
-
-    @property
-    def nodes(self) -> Tensor:
-        return self.scores.states
-
-    @property
-    def predicting(self) -> Tensor:
-        """Returns the hidden states that predict the tokens, (k, hidden)."""
-        return self.scores.keep("exact")
-
-    def kl_to(self, other: ReplySums | Tensor) -> Tensor:
-        rows = other if isinstance(other, Tensor) else other.predicting
-        return self.scores.divergence(rows, "exact")
-
-    def kl_estimate(self, other: ReplySums | Tensor) -> Tensor:
-        rows = other[:, None] if isinstance(other, Tensor) else other.scores.keep("k3")
-        return self.scores.divergence(rows, "k3")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.scores, name)
 
 
 class Texts:
@@ -169,29 +129,25 @@ class Texts:
         self.free = FreeText(codec.end_tokens(engine.end_tokens), max_new_tokens, temperature)
         self.sampler, self.scorer = TextSampler(engine), TextScorer(engine)
 
-    def sample(self, prompts: Sequence[Tokens], uniforms: Uniforms) -> Replies:
-        return self._replies(self.sampler.write(prompts, self.free, uniforms))
+    def sample(self, prompts: Rows, uniforms: Uniforms) -> WrittenAnswers:
+        return self.sampler.write(prompts, self.free, uniforms)
 
-    def best(self, prompts: Sequence[Tokens]) -> Replies:
-        return self._replies(self.sampler.write(prompts, self.free, None))
+    def best(self, prompts: Rows) -> WrittenAnswers:
+        return self.sampler.write(prompts, self.free, None)
 
-    def _replies(self, written: WrittenAnswers) -> Replies:
-        replies = [
-            Reply(self.free.read_answer(tokens, self.codec), tokens, self.free.is_cut(tokens))
-            for tokens in written.tokens
-        ]
-        return Replies(replies, written.log_probs, written.hidden)
+    def read(self, tokens: Tokens) -> tuple[str, bool]:
+        """Returns a reply's text, and whether it was cut."""
+        return self.free.read_answer(tokens, self.codec), self.free.is_cut(tokens)
 
-    def decisions(self, prompts: Sequence[Tokens], replies: Sequence[Tokens]) -> list[Decision]:
-        rows = zip(prompts, replies, strict=True)
+    def decisions(self, prompts: Rows, replies: Rows) -> list[Decision]:
         return [
             Decision(prompt, self.free, tokens, np.zeros(len(tokens), dtype=np.float32))
-            for prompt, tokens in rows
+            for prompt, tokens in zip(prompts, replies, strict=True)
         ]
 
-    def evaluate(self, prompts: Sequence[Tokens], replies: Sequence[Tokens]) -> ReplySums:
-        return ReplySums(self.scorer.score(self.decisions(prompts, replies)))
+    def evaluate(self, prompts: Rows, replies: Rows) -> TextScores:
+        return self.scorer.score(self.decisions(prompts, replies))
 
-    def split(self, prompts: Sequence[Tokens], replies: Sequence[Tokens], tokens: int) -> Any:
+    def split(self, prompts: Rows, replies: Rows, tokens: int) -> Any:
         scorer = Scorer(self.engine, None, None)  # type: ignore[arg-type]
         return scorer.split(self.decisions(prompts, replies), budget=tokens)

@@ -1,4 +1,4 @@
-"""A stand-in for a vLLM server, with the embedded model, real adapters and every fault on demand.
+"""A stand-in for a vLLM server, with real adapters and faults on demand, and policies that sample from it.
 
 It answers the paths that the sampler uses as vLLM 0.32.0 does. Log-probabilities are computed by the engine
 of the learning room, from the adapters in the folder that ``/v1/load_lora_adapter`` names.
@@ -13,21 +13,33 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
+import pytest
 import torch
 
+import game_gym  # noqa: F401  (registers GameSpiel-v0)
+from gamespiel.agents.hyperparameters import SelfPlaySettings
 from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.sampling.noise import Address, Purpose
 from gamespiel.agents.sampling.texts import TextSampler
+from gamespiel.agents.sampling.vllm.checks import Needs
+from gamespiel.agents.sampling.vllm.connect import connect, list_targets
 from gamespiel.agents.sampling.vllm.folders import read_adapters
 from gamespiel.agents.sampling.vllm.reader import LocalReader, NodeQuery
+from gamespiel.agents.sampling.vllm.replicas import Patience
+from gamespiel.agents.sampling.vllm.sampler import VllmSampler
 from gamespiel.agents.tokens.constraints import FreeText
-from tests.agents.toys import make_policy
+from tests.agents.toys import Echo, Stairs, make_policy, make_ppo, masks_of
 
 
 class Refusal(Exception):
@@ -36,6 +48,7 @@ class Refusal(Exception):
         self.status = status
 
 
+@dataclass(eq=False)
 class FakeVllm:
     """A server in a thread of its own.
 
@@ -61,24 +74,18 @@ class FakeVllm:
         aborted: Requests whose client went away before they were answered.
     """
 
-    def __init__(
-        self,
-        policy: LLMPolicy | None = None,
-        *,
-        runtime_lora: bool = True,
-        max_lora_rank: int = 16,
-        mode: str = "raw_logprobs",
-        max_model_len: int = 4096,
-        version: str = "0.32.0",
-        ignores_adapters: bool = False,
-        follows: bool = True,
-        lora_dtype: torch.dtype | None = None,
-    ) -> None:
-        self.policy = policy or make_policy()
+    policy: LLMPolicy = field(default_factory=make_policy)
+    runtime_lora: bool = True
+    max_lora_rank: int = 16
+    mode: str = "raw_logprobs"
+    max_model_len: int = 4096
+    version: str = "0.32.0"
+    ignores_adapters: bool = False
+    follows: bool = True
+    lora_dtype: torch.dtype | None = None
+
+    def __post_init__(self) -> None:
         self.reader = LocalReader(self.policy.engine, self.policy.adapters)
-        self.runtime_lora, self.max_lora_rank, self.mode = runtime_lora, max_lora_rank, mode
-        self.max_model_len, self.version = max_model_len, version
-        self.ignores_adapters, self.follows, self.lora_dtype = ignores_adapters, follows, lora_dtype
         self.faults: deque[str] = deque()
         self.requests: list[dict[str, Any]] = []
         self.loaded: dict[str, str] = {}
@@ -300,3 +307,83 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data[: len(data) // 2] if half else data)
         if half:
             self.close_connection = True
+
+
+# -- policies that sample from it ----------------------------------------------------------------------------
+
+
+MakeServer = Callable[..., FakeVllm]
+Plug = Callable[..., VllmSampler]
+
+PATIENCE = Patience(tries=2, first=0.01, poll=0.02, most=6, seconds=20.0)
+LEGAL: list[tuple[int, ...]] = [(0, 1, 2), (1, 12, 123), (7,), (0, 1, 2, 12, 15, 120, 123)]
+TEXTS = ["x", "seat 0", "y", "z"]
+
+
+@pytest.fixture
+def make_server() -> Iterator[MakeServer]:
+    made: list[FakeVllm] = []
+
+    def make(**settings: Any) -> FakeVllm:
+        made.append(FakeVllm(**settings))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.stop()
+
+
+@contextmanager
+def plugging(prompt: str, **fixed: Any) -> Iterator[Plug]:
+    """Yields a function that makes a policy sample from servers, which are compared with it on a prompt."""
+    made: list[VllmSampler] = []
+
+    def plug(policy: LLMPolicy, *servers: Any, **settings: Any) -> VllmSampler:
+        writes = policy.decode == "text"
+        needs = Needs(
+            policy.temperature if writes else None, policy.max_new_tokens, list_targets(policy.model)
+        )
+        policy.sampler = connect(
+            [server.url for server in servers], policy.engine, policy.adapters, policy.lora_settings,
+            policy.prompts([prompt])[0], needs, **fixed | settings,
+        )  # fmt: skip
+        made.append(policy.sampler)
+        return policy.sampler
+
+    yield plug
+    for sampler in made:
+        sampler.close()
+
+
+@pytest.fixture
+def plug(tmp_path: Path) -> Iterator[Plug]:
+    with plugging("probe", folder=tmp_path, patience=PATIENCE) as plug:
+        yield plug
+
+
+def noises(rows: int) -> list[Address]:
+    return [Address(3, Purpose.ACTIONS, 0, 0, episode) for episode in range(rows)]
+
+
+def decide(policy: LLMPolicy, **more: Any) -> list[Any]:
+    return policy.decide(TEXTS, masks_of(LEGAL), **({"noise": noises(len(TEXTS))} | more))
+
+
+def choosing(**more: Any) -> LLMPPO:
+    """Answers of one to three digits, among which 1 begins 12, and 12 begins 123."""
+    return make_ppo(Stairs, batch_size=4, adapters=0.05, ppo_epochs=2, **more)
+
+
+def writing(**more: Any) -> LLMPPO:
+    return make_ppo(lambda: Echo(3), batch_size=4, adapters=0.02, max_new_tokens=4, temperature=0.8, **more)
+
+
+def playing_itself(**more: Any) -> LLMPPO:
+    """The learner's seat against members of a pool, each of which has to be published."""
+    kuhn: Callable[[], Any] = lambda: gym.make("GameSpiel-v0", game="kuhn_poker", opponent="open")  # noqa: E731
+    itself = SelfPlaySettings(learn="one", pool_every=1, pool_size=2)
+    return make_ppo(kuhn, batch_size=4, adapters=0.05, self_play=itself, average_decay=0.5, **more)
+
+
+def answers_of(model: LLMPPO) -> list[Any]:
+    return [(decision.prompt, decision.tokens) for decision in model.rollout_buffer.decisions]

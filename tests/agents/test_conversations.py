@@ -15,9 +15,10 @@ from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.codec import ChatCodec, ChatTemplateError, PromptLengthError, TokenBoundaryError
 from gamespiel.agents.tokens.conversations import ConversationCodec, Prompt
 from task_gym.replies import ReplyText, visible
-from tests.agents import qwen, smollm2
+from tests.agents import smollm2
 from tests.agents.families import chatml, gemma, llama
 from tests.agents.test_codec import tokenizer
+from tests.agents.test_qwen_vocabulary import tokenizer as qwen_tokenizer
 
 Messages = Sequence[dict[str, str]]
 
@@ -80,7 +81,7 @@ EVERY = [
         marks=pytest.mark.weights("smollm2"),
     ),
     pytest.param(
-        of(lambda: qwen.tokenizer("qwen2.5")), id="qwen2.5", marks=pytest.mark.weights("vocabulary")
+        of(lambda: qwen_tokenizer("qwen2.5")), id="qwen2.5", marks=pytest.mark.weights("vocabulary")
     ),
 ]
 

@@ -162,17 +162,19 @@ def json_equal(path: Path, run: Path) -> bool:
         (b"[" * 100_000, "cannot be read: its lists and objects are nested too deeply"),
         (b'{"step": "\xff"}', "cannot be read: 'utf-8' codec can't decode byte 0xff"),
         (b'{"step": ' + b"9" * 5000 + b"}", "cannot be read: Exceeds the limit"),
-        (b"{}", r"step is \{\}: "),
+        (b"{}", "step is missing"),
         ({"step": 10**30}, "step is 1000000+: "),
         ({"step": True}, "step is True: "),
         ({"num_timesteps": -1}, "num_timesteps is -1: "),
         ({"seconds": float("inf")}, r"seconds\S* is inf: "),
         ({"base": {"model_name": 5, "r": 1, "lora_alpha": 1.0}}, "base.model_name is 5: "),
-        ({"tokens": {"a": {"given": "1", "in_force": 1}}}, "tokens.a.given is '1': "),
+        ({"tokens": {"tokens_per_forward": {"given": "1"}}}, "tokens.tokens_per_forward.given is '1': "),
+        ({"tokens": {}}, "tokens.tokens_per_forward is missing"),
         ({"backoff": {"rate_factor": -1}}, r"backoff.rate_factor\S* is -1: "),
-        ({"pool": [{"step": 1}]}, r"pool.0.games is \{'step': 1\}: "),
+        ({"parts": ...}, "parts is missing"),
+        ({"pool": [{"step": 1}]}, "pool.0.games is missing"),
     ],
-    ids=["a list", "deep", "no UTF-8", "many digits", "empty", *["a field"] * 8],
+    ids=["a list", "deep", "no UTF-8", "many digits", "empty", *["a field"] * 10],
 )
 def test_a_state_that_none_has_is_named(
     content: bytes | dict[str, object], message: str, trained: LLMPPO, saved: Path, tmp_path: Path
@@ -181,13 +183,13 @@ def test_a_state_that_none_has_is_named(
     shutil.copytree(saved, tmp_path / "run")
     folder = checkpoint.find(tmp_path / "run")
     if isinstance(content, dict):
-        content = json.dumps(json.loads((folder / "state.json").read_text()) | content).encode()
+        state = json.loads((folder / "state.json").read_text()) | content
+        content = json.dumps({key: value for key, value in state.items() if value is not ...}).encode()
     (folder / "state.json").write_bytes(content)
     write_manifest(folder)
     for read in (
         lambda: checkpoint.load(trained, folder),
         lambda: checkpoint.load_policy(trained.policy, folder),
-        lambda: checkpoint.records_parts(folder),
     ):
         with pytest.raises(CheckpointError, match=f"state.json.*{message}"):
             read()
@@ -195,6 +197,19 @@ def test_a_state_that_none_has_is_named(
     (folder / "manifest.json").write_bytes(content)
     with pytest.raises(CheckpointError, match=r"manifest\.json cannot be read"):
         checkpoint.load(trained, folder)
+
+
+def test_a_checkpoint_without_a_manifest_is_not_whole(trained: LLMPPO, saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, tmp_path / "run")
+    folder = checkpoint.find(tmp_path / "run")
+    (folder / "manifest.json").unlink()
+    message = r"step-000002': manifest\.json is missing; the run has no whole one before it"
+    with pytest.raises(CheckpointError, match=message):
+        checkpoint.load(trained, folder)
+    with pytest.raises(CheckpointError, match=message):
+        checkpoint.load_policy(trained.policy, folder)
+    with pytest.raises(CheckpointError, match="holds none that is whole"):
+        kept.find_whole(tmp_path / "run")
 
 
 def test_the_whole_one_before_is_offered(trained: LLMPPO, saved: Path, tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
 
 def test_the_peak_is_the_larger_of_updating_and_playing() -> None:
     parts = MemoryPlan(
-        weights=100, whole_layer=0, adapters=1, gradients=1, optimizer=2, activations=50,
+        weights=100, adapters=1, gradients=1, optimizer=2, activations=50,
         activations_plain=50, activations_checkpointed=5, backward=7, head=9, sampling=3, cache=40,
         sampling_head=2, context=6, on_disk=4, kept_on_disk=16,
     )  # fmt: skip
@@ -206,20 +206,6 @@ def test_qwen3_4b_by_hand() -> None:
     ends = 4 * 2560 + 2 * 2 * 128 + 640 * (8 + 1 + 4)
     cast = 2 * 33_030_144 // 36  # one layer's adapters in bfloat16
     assert made.activations == 1000 * (36 * 2 * 2560 + layer + ends) + cast
-
-
-def test_a_sharded_model_has_its_part_of_the_layers_and_one_that_is_whole() -> None:
-    """The embedded model: 1,536 · 64 in the embedding, a norm of 64, and two layers of 49,312.
-
-    Each of two ranks has half of the layers. ``tests/gamespiel/test_sharded_ranks.py`` counts the same.
-    """
-    load = Load(architecture_of("tiny"), dtype="float32", ranks=2)
-    assert weights(load) == 4 * (1_536 * 64 + 64 + 49_312)
-    made, whole = plan(load), plan(replace(load, ranks=1))
-    assert made.whole_layer == 2 * 4 * 49_312 and whole.whole_layer == 0
-    assert made.always - whole.always == made.whole_layer - 4 * 49_312
-    # The part is rounded up: 98,624 numbers are 32,875 for each of three.
-    assert weights(replace(load, ranks=3)) == 4 * (1_536 * 64 + 64 + 32_875)
 
 
 # -- counted on a GPU's tensors ------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy, MissingMaskError, MissingNamesError
 from gamespiel.agents.tokens.answers import AmbiguousNamesError
 from task_gym.errors import ArgumentError
+from task_gym.spaces import UnicodeText
 from task_gym.wrappers import NamedText, TokenObservation
+from tests.agents.deciders import forwards
 from tests.agents.toys import (
     N_ACTIONS,
     TEXT,
@@ -28,24 +30,30 @@ from tests.agents.toys import (
 
 TEXTS = ["x", "seat 0\nlegal 1 12", "y\n" * 5]
 LEGAL: list[tuple[int, ...]] = [(0, 1, 2), (1, 12, 123), (7,)]
-
-
-@pytest.fixture(scope="module")
-def policy() -> LLMPolicy:
-    return make_policy(adapters=0.1)
+MASKS = masks_of(LEGAL)
+CHOICES = spaces.Discrete(3)
 
 
 # -- spaces and masks ----------------------------------------------------------------------------------------
 
 
-def test_spaces_that_it_does_not_take_are_refused() -> None:
-    for space in (spaces.Box(0.0, 1.0, (8,)), spaces.Box(0, 255, (8, 8), np.uint8), spaces.Discrete(3)):
-        with pytest.raises(ValueError, match=r"reads texts .* or token ids"):
-            LLMPolicy(space, spaces.Discrete(3), lambda _: 1e-3)
-    with pytest.raises(ValueError, match="got decode='choice' and MultiDiscrete"):
-        LLMPolicy(TEXT, spaces.MultiDiscrete([2, 2]), lambda _: 1e-3)
-    with pytest.raises(ValueError, match="state-dependent exploration"):
-        LLMPolicy(TEXT, spaces.Discrete(3), lambda _: 1e-3, use_sde=True)
+@pytest.mark.parametrize(
+    ("seen", "taken", "settings", "message"),
+    [
+        (spaces.Box(0.0, 1.0, (8,)), CHOICES, {}, r"reads texts .* or token ids"),
+        (spaces.Box(0, 255, (8, 8), np.uint8), CHOICES, {}, r"reads texts .* or token ids"),
+        (CHOICES, CHOICES, {}, r"reads texts .* or token ids"),
+        (TEXT, spaces.MultiDiscrete([2, 2]), {}, "got decode='choice' and MultiDiscrete"),
+        (TEXT, CHOICES, {"use_sde": True}, "state-dependent exploration"),
+        (TEXT, spaces.Discrete(2), {"decode": "text"}, r"got decode='text' and Discrete\(2\)"),
+        (TEXT, UnicodeText(9), {"decode": "choice"}, r"got decode='choice' and UnicodeText\(0, 9\)"),
+        (TEXT, UnicodeText(9), {"decode": "txt"}, r"did you mean 'text'"),
+        (TEXT, spaces.Discrete(2), {"think": True}, r"think=True is for a policy that writes"),
+    ],
+)
+def test_spaces_and_settings_that_are_refused(seen: Any, taken: Any, settings: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LLMPolicy(seen, taken, lambda _: 1e-3, **settings)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +62,8 @@ def test_spaces_that_it_does_not_take_are_refused() -> None:
         (None, "needs action_masks"),
         (masks_of([(0,), (), (1,)]), r"rows \[1\] allow nothing"),
         (masks_of(LEGAL[:2]), r"shape \(2, 124\) came with 3 observations"),
-        (masks_of(LEGAL)[:, :100], r"shape \(3, 100\) came with 3 observations"),
-        (masks_of(LEGAL).ravel(), r"shape \(1, 372\) came with 3 observations"),
+        (MASKS[:, :100], r"shape \(3, 100\) came with 3 observations"),
+        (MASKS.ravel(), r"shape \(1, 372\) came with 3 observations"),
     ],
     ids=["none", "empty", "too few", "too narrow", "flat"],
 )
@@ -73,8 +81,7 @@ def test_what_is_legal_is_never_guessed(policy: LLMPolicy, masks: Any, message: 
 
 @pytest.mark.parametrize("kind", [bool, np.int8, np.float32, torch.tensor, list])
 def test_masks_of_any_kind(policy: LLMPolicy, kind: Any) -> None:
-    masks = masks_of(LEGAL)
-    given = masks.tolist() if kind is list else kind(masks) if kind is torch.tensor else masks.astype(kind)
+    given = MASKS.tolist() if kind is list else kind(MASKS) if kind is torch.tensor else MASKS.astype(kind)
     assert policy.answers.legal_sets(given, 3) == LEGAL
 
 
@@ -87,63 +94,36 @@ NAMED = [
 ]
 
 
-def test_a_name_is_as_probable_as_the_model_finds_it(policy: LLMPolicy) -> None:
-    """By hand: each token of a name, and end-of-turn, is renormalised among the names that begin alike."""
+def test_sampling_and_scoring_by_name_agree(policy: LLMPolicy) -> None:
+    """The first state's names are the numbers of its actions."""
     named = make_policy(adapters=0.1, answer="name")
-    masks = masks_of(LEGAL)
-    probs = named.get_distribution(NAMED, masks).probs
-    # The first state's names are the numbers of its actions.
-    by_number = policy.get_distribution(TEXTS[:1], masks[:1]).probs[0]
-    assert torch.allclose(probs[0], by_number, atol=1e-6)
-    assert probs[2, 7] == 1.0
-    prompt, end = named.codec.encode_prompt("seat 0"), named.codec.end_of_turn
-    answers = {
-        a: (*named.codec.encode_text(n), end) for a, n in zip((1, 12, 123), NAMED[1].names, strict=True)
-    }
-
-    def chance(action: int) -> float:
-        left, chance = dict(answers), 1.0
-        for depth, token in enumerate(answers[action]):
-            children = sorted({tokens[depth] for tokens in left.values()})
-            ids = torch.tensor([[*prompt, *answers[action][:depth]]])
-            with torch.no_grad():
-                logits = named.model(input_ids=ids).logits[0, -1, children].double()
-            chance *= float(logits.softmax(-1)[children.index(token)])
-            left = {a: tokens for a, tokens in left.items() if tokens[depth] == token}
-        return chance
-
-    by_hand = [chance(action) for action in (1, 12, 123)]
-    assert sum(by_hand) == pytest.approx(1.0)
-    assert probs[1, [1, 12, 123]].tolist() == pytest.approx(by_hand, abs=1e-5)
-
-
-def test_sampling_and_scoring_by_name_agree() -> None:
-    named, masks = make_policy(adapters=0.1, answer="name"), masks_of(LEGAL)
-    probs = named.get_distribution(NAMED, masks).probs
+    probs = named.get_distribution(NAMED, MASKS).probs
+    by_number = policy.get_distribution(TEXTS[:1], MASKS[:1]).probs[0]
+    assert torch.allclose(probs[0], by_number, atol=1e-6) and probs[2, 7] == 1.0
     for uniform in (0.05, 0.5, 0.95):
-        drawn = named.decide(NAMED, masks, same_noise(uniform, 3))
+        drawn = named.decide(NAMED, MASKS, same_noise(uniform, 3))
         actions = [int(named.answer_of(decision).action) for decision in drawn]
-        _, log_probs, _ = named.evaluate_actions(NAMED, actions, masks)
+        _, log_probs, _ = named.evaluate_actions(NAMED, actions, MASKS)
         sampled = torch.tensor([float(decision.log_probs.sum()) for decision in drawn])
         assert torch.allclose(sampled, log_probs, atol=1e-5)
         expected = probs[torch.arange(3), actions].log()
         assert torch.allclose(log_probs.double(), expected, atol=1e-5)
-    best = named.predict(np.array(NAMED, dtype=object), deterministic=True, action_masks=masks)[0]
+    best = named.predict(np.array(NAMED, dtype=object), deterministic=True, action_masks=MASKS)[0]
     assert best.tolist() == probs.argmax(-1).tolist()
-    assert named.predict(NAMED[2], action_masks=masks[2])[0] == 7
+    assert named.predict(NAMED[2], action_masks=MASKS[2])[0] == 7
 
 
 def test_names_are_never_guessed() -> None:
-    named, masks = make_policy(answer="name"), masks_of(LEGAL)
+    named = make_policy(answer="name")
     for texts, given in (
         (TEXTS, "no"),
         ([NAMED[0], NAMED[2], NAMED[1]], "1"),
         ([*TEXTS[:1], *NAMED[1:]], "no"),
     ):
         with pytest.raises(MissingNamesError, match=rf"{given} names came with the legal actions"):
-            named.get_distribution(texts, masks)
+            named.get_distribution(texts, MASKS)
     with pytest.raises(MissingNamesError, match="no names"):
-        named.predict("x", action_masks=masks[0])
+        named.predict("x", action_masks=MASKS[0])
     with pytest.raises(AmbiguousNamesError, match=r"\['a', 'b', 'a'"):
         named.get_distribution([NamedText("x", ["a", "b", "a"])], masks_of([(0, 1, 2)]))
     with pytest.raises(ArgumentError, match=r"'names' was given, .*; did you mean 'name'"):
@@ -157,20 +137,14 @@ def test_long_names_share_the_token_budget(reading: str, counted: int) -> None:
     Read alone, a row's stored prompt counts (4 tokens at least); shared, only new tokens do.
     """
     texts = [NamedText("x", [f"{'word ' * 30}{i} {j}" for j in range(3)]) for i in range(6)]
-    masks, widths = masks_of([(0, 1, 2)] * 6), []
-    drawn = {}
+    masks, shapes, drawn = masks_of([(0, 1, 2)] * 6), {}, {}
     for budget in (100_000, 300):
         named = make_policy(adapters=0.1, answer="name", model={"reading": reading})
         named.budgets.tokens_per_forward = budget
-        hook = named.engine.transformer.register_forward_pre_hook(
-            lambda module, args, kwargs: widths.append(kwargs["input_ids"].shape), with_kwargs=True
-        )
-        drawn[budget] = named.decide(texts, masks, same_noise(0.5, 6))
-        hook.remove()
-        widths.append("end")
-    one, split = widths.index("end"), widths[widths.index("end") + 1 : -1]
-    assert len(split) > one == 2
-    assert all(rows * (length + counted) <= 300 for rows, length in split[1:])
+        with forwards(named) as shapes[budget]:
+            drawn[budget] = named.decide(texts, masks, same_noise(0.5, 6))
+    assert len(shapes[300]) > len(shapes[100_000]) == 2
+    assert all(rows * (length + counted) <= 300 for rows, length in shapes[300][1:])
     for split_up, at_once in zip(drawn[300], drawn[100_000], strict=True):
         assert split_up.tokens == at_once.tokens
         assert np.allclose(split_up.log_probs, at_once.log_probs, atol=1e-5)
@@ -214,14 +188,10 @@ def test_making_a_policy_leaves_global_randomness_alone(random_weights: bool) ->
     assert torch.equal(torch.rand(1), expected)
 
 
-# -- value and reference -------------------------------------------------------------------------------------
-
-
 def test_values_are_the_head_on_the_prompts_last_state() -> None:
     policy = make_policy(adapters=0.1)
     torch.nn.init.normal_(policy.value_head.weight, generator=torch.Generator().manual_seed(0))
     policy.value_head.bias.data.fill_(0.25)
-    masks = masks_of(LEGAL)
     expected = []
     for text in TEXTS:
         ids = torch.tensor([policy.codec.encode_prompt(text)])
@@ -231,31 +201,12 @@ def test_values_are_the_head_on_the_prompts_last_state() -> None:
     with torch.no_grad():
         for values in (
             policy.predict_values(TEXTS),
-            policy.forward(TEXTS, action_masks=masks)[1],
-            policy.evaluate_actions(TEXTS, [0, 12, 7], masks)[0],
-            torch.tensor([[d.value] for d in policy.decide(TEXTS, masks, same_noise(0.0, 3))]),
-            torch.tensor([[d.value] for d in policy.decide(TEXTS, masks, None)]),
+            policy.forward(TEXTS, action_masks=MASKS)[1],
+            policy.evaluate_actions(TEXTS, [0, 12, 7], MASKS)[0],
+            torch.tensor([[d.value] for d in policy.decide(TEXTS, MASKS, same_noise(0.0, 3))]),
+            torch.tensor([[d.value] for d in policy.decide(TEXTS, MASKS, None)]),
         ):
             assert np.allclose(values[:, 0].numpy(), expected, atol=1e-5)
-
-
-def test_the_reference_is_the_base_without_adapters(policy: LLMPolicy) -> None:
-    from transformers import AutoModelForCausalLM
-
-    from gamespiel.agents.models.loading import TINY
-
-    base = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
-    legal = (0, 1, 2)
-    ids = torch.tensor([policy.codec.encode_prompt("x")])
-    children = [policy.codec.encode_action(action)[0] for action in legal]
-    with torch.no_grad():
-        expected = base(input_ids=ids).logits[0, -1, children].softmax(-1)
-    (reference,) = policy.distribution("x", [legal], adapters=BASE)
-    (own,) = policy.distribution("x", [legal])
-    assert np.allclose(reference, expected, atol=1e-6)
-    assert not np.allclose(own, expected, atol=1e-6)
-    # Afterwards, adapters are on again and have gradients.
-    assert all(p.requires_grad for group in policy.optimizer.param_groups for p in group["params"])
 
 
 # -- the same number in every pass ---------------------------------------------------------------------------
@@ -304,13 +255,12 @@ def test_token_ids_are_the_same_observation(policy: LLMPolicy) -> None:
     env = tokens_env(policy)
     ids = np.stack([env.tokens(text) for text in TEXTS])
     assert policy.prompts(ids) == policy.prompts(torch.tensor(ids)) == policy.prompts(TEXTS)
-    masks = masks_of(LEGAL)
-    probs = policy.get_distribution(TEXTS, masks).probs
-    assert torch.equal(policy.get_distribution(torch.tensor(ids), masks).probs, probs)
-    assert torch.equal(policy.get_distribution(torch.tensor(ids).float(), masks).probs, probs)
+    probs = policy.get_distribution(TEXTS, MASKS).probs
+    assert torch.equal(policy.get_distribution(torch.tensor(ids), MASKS).probs, probs)
+    assert torch.equal(policy.get_distribution(torch.tensor(ids).float(), MASKS).probs, probs)
     reader = LLMPolicy(env.observation_space, spaces.Discrete(N_ACTIONS), lambda _: 1e-3, lora={"r": 4})
     randomise(reader, 0.1)
-    assert torch.equal(reader.get_distribution(ids, masks).probs, probs)
+    assert torch.equal(reader.get_distribution(ids, MASKS).probs, probs)
 
 
 def test_ids_of_padding_alone_are_an_error(policy: LLMPolicy) -> None:
@@ -319,15 +269,14 @@ def test_ids_of_padding_alone_are_an_error(policy: LLMPolicy) -> None:
 
 
 def test_predict_for_one_and_for_several(policy: LLMPolicy) -> None:
-    masks = masks_of(LEGAL)
-    one, _ = policy.predict("x", deterministic=True, action_masks=masks[0])
+    one, _ = policy.predict("x", deterministic=True, action_masks=MASKS[0])
     assert one.shape == () and one in LEGAL[0]
     ids = tokens_env(policy).tokens("x")
-    assert policy.predict(ids, deterministic=True, action_masks=masks[0])[0] == one
+    assert policy.predict(ids, deterministic=True, action_masks=MASKS[0])[0] == one
     for several in (np.array(TEXTS, dtype=object), np.array(TEXTS), TEXTS):
-        actions, _ = policy.predict(several, deterministic=True, action_masks=masks)
+        actions, _ = policy.predict(several, deterministic=True, action_masks=MASKS)
         assert actions.shape == (3,) and actions[0] == one
-    assert policy.predict(ids[None], deterministic=True, action_masks=masks[:1])[0].shape == (1,)
+    assert policy.predict(ids[None], deterministic=True, action_masks=MASKS[:1])[0].shape == (1,)
 
 
 def test_the_only_legal_action_is_certain(policy: LLMPolicy) -> None:
@@ -353,19 +302,10 @@ def test_the_best_action_is_the_most_probable(policy: LLMPolicy) -> None:
     decisions = policy.decide(texts, masks, None)
     assert [policy.answer_of(decision).action for decision in decisions] == best
     probs = policy.get_distribution(texts, masks).probs
+    assert probs.shape == (4, N_ACTIONS) and np.array_equal(probs.numpy() > 0, masks)
+    assert torch.allclose(probs.sum(-1), torch.ones(4, dtype=torch.float64))
     for chances in (log_probs.detach().numpy(), [float(decision.log_probs.sum()) for decision in decisions]):
         assert np.allclose(np.exp(chances), probs[range(4), best], atol=1e-5)
-
-
-def test_the_distribution_over_all_actions(policy: LLMPolicy) -> None:
-    masks = masks_of(LEGAL)
-    probs = policy.get_distribution(TEXTS, masks).probs
-    assert probs.shape == (3, N_ACTIONS)
-    assert np.array_equal(probs.numpy() > 0, masks)
-    assert torch.allclose(probs.sum(-1), torch.ones(3, dtype=torch.float64))
-
-
-# -- half precision ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -390,11 +330,10 @@ def test_half_precision_masks_in_single(dtype: str) -> None:
 
 def test_the_legal_mass_of_the_best_action_is_that_of_the_sampled_path(policy: LLMPolicy) -> None:
     """The set (7,) has no decision."""
-    masks = masks_of(LEGAL)
-    best = policy.decide(TEXTS, masks, None)
+    best = policy.decide(TEXTS, MASKS, None)
     masses = [decision.legal_mass for decision in best]
     assert masses[2] == 1 and all(0 < mass < 1 for mass in masses[:2] if mass is not None)
     for uniform in np.random.default_rng(0).random(20):
-        for drawn, top in zip(policy.decide(TEXTS, masks, same_noise(uniform, 3)), best, strict=True):
+        for drawn, top in zip(policy.decide(TEXTS, MASKS, same_noise(uniform, 3)), best, strict=True):
             if drawn.tokens == top.tokens:
                 assert drawn.legal_mass == pytest.approx(top.legal_mass, rel=1e-5)

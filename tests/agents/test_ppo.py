@@ -1,28 +1,44 @@
-"""PPO over whole episodes: the update, and Stable-Baselines3's tools."""
+"""PPO over whole episodes: the update, its optimizer, Stable-Baselines3's tools, and what is learned."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from stable_baselines3.common.callbacks import StopTrainingOnMaxEpisodes
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.utils import update_learning_rate
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from gamespiel.agents.learning.advantages import normalize_by_group
 from gamespiel.agents.learning.kl_control import AdaptiveKLController
+from gamespiel.agents.learning.schedules import schedule
+from gamespiel.agents.models.optimizer import ScaledAdamW
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures
 from task_gym.wrappers import FailureReplay
-from tests.agents.toys import Bandit, Quiet, Stairs, as_tokens, collect, make_ppo, rows_of
+from tests.agents.toys import (
+    Bandit,
+    Quiet,
+    Signs,
+    Stairs,
+    as_tokens,
+    collect,
+    make_policy,
+    make_ppo,
+    prompts_of,
+    rows_of,
+)
 from tests.task_gym.tasks import Tenths
 
 
@@ -44,7 +60,6 @@ def test_advantages_are_normalised_over_the_rollout_per_seat() -> None:
     texts = [decode(decision.prompt) for decision in model.rollout_buffer.decisions]
     seats = [text[text.index("seat ") :][:6] for text in texts]
     assert set(seats) == {"seat 0", "seat 1"}
-    assert plain.rollout_buffer.advantages is not None
     expected = normalize_by_group(plain.rollout_buffer.advantages, seats)
     assert model.rollout_buffer.advantages == pytest.approx(expected)
     assert model.rollout_buffer.returns == pytest.approx(plain.rollout_buffer.returns)
@@ -109,25 +124,6 @@ def test_schedules_span_the_steps(settings: dict[str, Any], expected: list[float
     assert model.ent_coef == pytest.approx(1 / steps)
     assert model.step == steps and [row["step"] for row in rows] == list(range(1, steps + 1))
     assert {group["betas"] for group in optimizer.param_groups} == {(0.9, 0.5)}
-
-
-def test_what_it_cannot_learn_from_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"batch_size: .* got 0"):
-        make_ppo(batch_size=0)
-    with pytest.raises(ValueError, match=r"learn\(\) needs total_timesteps, or total_steps"):
-        make_ppo().learn()
-    vector = DummyVecEnv([lambda: as_tokens(Bandit())])
-    model = LLMPPO("LLMPolicy", vector, policy_kwargs={"lora": {"r": 2}}, device="cpu")
-    with pytest.raises(ValueError, match="collects from a TextVecEnv, got DummyVecEnv"):
-        model.learn(4)
-
-
-# -- the seed ------------------------------------------------------------------------------------------------
-
-
-def prompts_of(model: LLMPPO) -> list[tuple[int, ...]]:
-    """Returns the prompts of the buffer's turns."""
-    return [decision.prompt for decision in model.rollout_buffer.decisions]
 
 
 def test_the_seed_is_the_run() -> None:
@@ -234,13 +230,8 @@ def test_stable_baselines_callbacks_know_the_end_and_the_episodes(capsys: pytest
     assert "5/5" in bars and "2/2" in bars  # decisions, then the steps that were left
 
 
-class NoMask(Bandit):
-    action_masks = None  # type: ignore[assignment]
-
-    def __getattribute__(self, name: str) -> Any:
-        if name == "action_masks":
-            raise AttributeError(name)
-        return super().__getattribute__(name)
+class NoMask(gym.Env[str, int]):
+    observation_space, action_space = Bandit.observation_space, Bandit.action_space
 
 
 class FromOne(Bandit):
@@ -252,7 +243,7 @@ class Stuck(Bandit):
         return np.zeros(3, dtype=bool)
 
 
-def test_environments_of_ones_own_that_it_cannot_play() -> None:
+def test_what_it_cannot_learn_from_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"which has no action_masks\(\); allowed"):
         make_ppo(NoMask, 1)
     with pytest.raises(ArgumentError, match=r"Discrete\(3, start=1\) were given, allowed: "):
@@ -263,3 +254,134 @@ def test_environments_of_ones_own_that_it_cannot_play() -> None:
         LLMPPO("LLMPolicy")
     with pytest.raises(ArgumentError, match=r"total_steps: 0 was given"):
         make_ppo(Bandit, 1, total_steps=0)
+    with pytest.raises(ValueError, match=r"batch_size: .* got 0"):
+        make_ppo(batch_size=0)
+    with pytest.raises(ValueError, match=r"learn\(\) needs total_timesteps, or total_steps"):
+        make_ppo().learn()
+    vector = DummyVecEnv([lambda: as_tokens(Bandit())])
+    model = LLMPPO("LLMPolicy", vector, policy_kwargs={"lora": {"r": 2}}, device="cpu")
+    with pytest.raises(ValueError, match="collects from a TextVecEnv, got DummyVecEnv"):
+        model.learn(4)
+
+
+# -- the optimizer -------------------------------------------------------------------------------------------
+
+
+def pair(**kwargs: Any) -> tuple[torch.nn.Parameter, torch.nn.Parameter, ScaledAdamW]:
+    a, b = (torch.nn.Parameter(torch.tensor([1.0])) for _ in range(2))
+    return (
+        a,
+        b,
+        ScaledAdamW([{"params": [a]}, {"params": [b], "lr_scale": 10.0}], **{"weight_decay": 0.0} | kwargs),
+    )
+
+
+def test_the_scale_outlives_a_rate_written_into_all_groups() -> None:
+    """Adam's first step is lr · g / (|g| + ε), so lr · sign(g): 1 − 0.02 and 1 + 10 · 0.02."""
+    a, b, optimizer = pair(lr=1.0)
+    update_learning_rate(optimizer, 0.02)
+    assert optimizer.effective_rates() == pytest.approx([0.02, 0.2])
+    a.grad, b.grad = torch.tensor([0.3]), torch.tensor([-2.0])
+    optimizer.step()
+    assert a.item() == pytest.approx(0.98, abs=1e-6)
+    assert b.item() == pytest.approx(1.20, abs=1e-6)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.02, 0.02]  # as it was scheduled
+
+
+def test_weight_decay_is_scaled_too() -> None:
+    """AdamW decays by lr · decay: 1 · (1 − 10 · 0.01 · 0.5) = 0.95, then the step of 0.1."""
+    _, b, optimizer = pair(lr=0.01, weight_decay=0.5)
+    b.grad = torch.tensor([1.0])
+    optimizer.step()
+    assert b.item() == pytest.approx(0.95 - 0.1, abs=1e-6)
+
+
+def test_a_step_that_fails_leaves_the_rates() -> None:
+    _, _, optimizer = pair(lr=0.01)
+
+    def closure() -> float:
+        raise RuntimeError("no loss")
+
+    with pytest.raises(RuntimeError, match="no loss"):
+        optimizer.step(closure)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.01, 0.01]
+
+
+def test_the_state_carries_the_scale() -> None:
+    a, b, optimizer = pair(lr=0.01)
+    a.grad, b.grad = torch.tensor([1.0]), torch.tensor([1.0])
+    optimizer.step()
+    _, _, other = pair(lr=0.5)
+    other.param_groups[1]["lr_scale"] = 1.0
+    other.load_state_dict(optimizer.state_dict())
+    assert other.effective_rates() == pytest.approx([0.01, 0.1])
+
+
+def test_the_policys_critic_learns_ten_times_as_fast() -> None:
+    assert make_policy().optimizer.effective_rates() == pytest.approx([1e-3, 1e-2])
+    assert make_policy(critic_lr_multiplier=2.0).optimizer.effective_rates() == pytest.approx([1e-3, 2e-3])
+
+
+def test_after_an_update_of_stock_maskable_ppo() -> None:
+    model = MaskablePPO(
+        LLMPolicy, DummyVecEnv([lambda: as_tokens(Bandit())]), 2e-4, n_steps=4, batch_size=4, n_epochs=1,
+        device="cpu", policy_kwargs={"lora": {"r": 4}},
+    )  # fmt: skip
+    for _ in range(2):
+        model.learn(4, reset_num_timesteps=False)
+        assert model.policy.optimizer.effective_rates() == pytest.approx([2e-4, 2e-3])
+
+
+# -- learning ------------------------------------------------------------------------------------------------
+
+
+FREE = AdaptiveKLController(0.0, 0.1, horizon=None)
+
+
+@pytest.mark.sample
+@pytest.mark.trains
+def test_reading_the_sign_that_says_what_pays() -> None:
+    """The untrained model wins about half of the episodes; the trained one wins more than nine in ten.
+
+    It keeps winning: with all episodes won, the policy must not unlearn. The learning rate falls as in the
+    presets, since Adam's steps do not shrink when only noise is left in the gradient.
+    """
+    falling = schedule("linear", 1e-3)
+    model = make_ppo(
+        Signs, envs=64, batch_size=64, mini_batch_size=64, kl=FREE, learning_rate=falling, total_steps=40
+    )
+    model.learn(40 * 64)
+    rewards = [row["rollout/reward"] for row in rows_of(model)]
+    assert 0.3 < rewards[0] < 0.7
+    assert np.mean(rewards[12:20]) > 0.9
+    assert min(rewards[20:]) > 0.9
+
+
+@pytest.mark.trains
+def test_choices_of_several_tokens_and_turns() -> None:
+    """Ids of several tokens begin one another, and the last turn's reward must reach the first turn."""
+    model = make_ppo(
+        envs=64, batch_size=48, learning_rate=2e-3, mini_batch_size=128, ppo_epochs=2, gamma=1.0, kl=FREE
+    )
+    model.learn(8 * 48 * 3)
+    rewards = [row["rollout/reward"] for row in rows_of(model)]
+    assert np.mean(rewards[-2:]) > np.mean(rewards[:2]) + 0.3
+
+
+@pytest.mark.trains
+def test_inside_stock_maskable_ppo() -> None:
+    """MaskablePPO's buffer, masks and loss, with token ids; the action that the model prefers less pays."""
+    (likes,) = make_policy(3).distribution(Bandit().reset()[0], [(0, 1)])
+    pays = int(likes.argmin())
+    env = DummyVecEnv([lambda: as_tokens(Bandit(pays))] * 8)
+    model = MaskablePPO(
+        LLMPolicy, env, 2e-3, n_steps=8, batch_size=64, n_epochs=4, device="cpu", seed=0,
+        policy_kwargs={"lora": {"r": 4}},
+    )  # fmt: skip
+    before, _ = evaluate_policy(model, env, n_eval_episodes=64, deterministic=False, warn=False)
+    model.learn(15 * 64)
+    after, _ = evaluate_policy(
+        model, Monitor(as_tokens(Bandit(pays))), n_eval_episodes=64, deterministic=False
+    )
+    assert before < 0.7 and after > 0.9
+    assert model.policy.optimizer.effective_rates() == [2e-3, 2e-2]

@@ -1,18 +1,21 @@
-"""Qwen's real vocabulary: known tokens, and the prompts and answers of all games in it."""
+"""Qwen's real vocabulary, which ``make vocabulary`` fetches, and all games' prompts and answers in it."""
 
 from __future__ import annotations
 
+import base64
 import random
 from collections.abc import Iterator
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import pytest
 from gymnasium import spaces
-from transformers import Qwen3Config
+from tokenizers import AddedToken
+from transformers import Qwen2Tokenizer, Qwen3Config
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 import game_gym  # noqa: F401  # registers the environments
 from game_gym.games import TABLE
@@ -20,12 +23,104 @@ from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.tokens.trie import ActionTrie
+from scripts.fetch_qwen_vocabulary import PLACE
 from task_gym.wrappers import NamedActions, NamedText
-from tests.agents import qwen
 from tests.agents.families import SIZES
 from tests.agents.toys import masks_of, randomise
 
 pytestmark = pytest.mark.weights("vocabulary")
+
+SPECIAL = (
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>",
+    "<|box_start|>", "<|box_end|>", "<|quad_start|>", "<|quad_end|>", "<|vision_start|>", "<|vision_end|>",
+    "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>",
+)  # fmt: skip
+NAMED: dict[str, tuple[str, ...]] = {
+    "qwen2": (),
+    "qwen2.5": (
+        "<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>",
+        "<|repo_name|>", "<|file_sep|>",
+    ),
+}  # fmt: skip
+NAMED["qwen3"] = (*NAMED["qwen2.5"], "<tool_response>", "</tool_response>", "<think>", "</think>")
+"""Added tokens that are not special: a decoder does not hide them."""
+
+TURNS = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n"
+)
+NO_THOUGHTS = "<think>\n\n</think>\n\n"
+TEMPLATES = {
+    "qwen2": TURNS + "{% endif %}",
+    "qwen2.5": (
+        "{% if messages[0].role != 'system' %}<|im_start|>system\n"
+        "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n{% endif %}"
+    )
+    + TURNS
+    + "{% endif %}",
+    "qwen3": TURNS.replace(
+        "{{ m.content", f"{{% if m.role == 'assistant' %}}{NO_THOUGHTS}{{% endif %}}{{{{ m.content"
+    )
+    + f"{{% if enable_thinking is defined and enable_thinking is false %}}{NO_THOUGHTS}{{% endif %}}"
+    "{% endif %}",
+}
+"""The text that the models' templates write for a question, its generation prompt and an answer."""
+
+GENERATIONS = tuple(TEMPLATES)
+
+
+@cache
+def ranks() -> dict[bytes, int]:
+    """Returns the tokens' bytes with their ranks, which are also their ids."""
+    lines = (line.split() for line in PLACE.read_bytes().splitlines())
+    return {base64.b64decode(token): int(rank) for token, rank in lines}
+
+
+def merged(text: bytes, below: int | None = None, until: int = 1) -> list[bytes]:
+    """Returns the parts of a word after the merges of ranks below ``below``, down to ``until`` parts."""
+    parts = [text[i : i + 1] for i in range(len(text))]
+    while len(parts) > until:
+        pairs = [ranks().get(a + b, len(ranks())) for a, b in pairwise(parts)]
+        lowest = min(pairs)
+        if lowest >= (len(ranks()) if below is None else below):
+            break
+        at = pairs.index(lowest)
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+    return parts
+
+
+def written(token: bytes) -> str:
+    """Returns bytes as the characters that byte-level BPE writes for them."""
+    return "".join(map(_characters().__getitem__, token))
+
+
+@cache
+def _characters() -> list[str]:
+    return [bytes_to_unicode()[byte] for byte in range(256)]
+
+
+@cache
+def merges() -> list[tuple[str, str]]:
+    """Returns the merges by rank: for each token of several bytes, the two parts it is merged from."""
+    pairs = (merged(token, rank, 2) for token, rank in ranks().items() if len(token) > 1)
+    return [(written(left), written(right)) for left, right in pairs]
+
+
+@cache
+def tokenizer(generation: str) -> Any:
+    """Returns the tokenizer of "qwen2", "qwen2.5" or "qwen3"."""
+    added = [AddedToken(token, normalized=False, special=True) for token in SPECIAL]
+    added += [AddedToken(token, normalized=False) for token in NAMED[generation]]
+    return Qwen2Tokenizer(
+        vocab={written(token): rank for token, rank in ranks().items()},
+        merges=merges(),
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        added_tokens_decoder=dict(enumerate(added, len(ranks()))),
+        chat_template=TEMPLATES[generation],
+        model_max_length=131_072,
+    )
+
 
 END, START, STOP = 151_643, 151_644, 151_645  # <|endoftext|>, <|im_start|>, <|im_end|>
 DIGITS = range(15, 25)
@@ -44,7 +139,7 @@ class State(NamedTuple):
 
 @cache
 def codec(generation: str, *, think: bool = False) -> ChatCodec:
-    return ChatCodec(qwen.tokenizer(generation), think=think)
+    return ChatCodec(tokenizer(generation), think=think)
 
 
 def random_states(game: str) -> Iterator[State]:
@@ -67,10 +162,7 @@ def states() -> list[State]:
     return [state for game in TABLE for state in islice(random_states(game), 12)]
 
 
-# -- the tokenizer -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("generation", qwen.GENERATIONS)
+@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
@@ -85,25 +177,22 @@ def states() -> list[State]:
     ],
 )
 def test_known_tokens(generation: str, text: str, tokens: list[int]) -> None:
-    own = qwen.tokenizer(generation)
+    own = tokenizer(generation)
     assert own(text)["input_ids"] == tokens
     assert own.decode(tokens) == text
 
 
 def test_the_size_is_that_of_the_models() -> None:
     """256 bytes and a merge for each further token; 22 added tokens in Qwen2.5, 26 in Qwen3."""
-    assert len(qwen.ranks()) == END and len(qwen.merges()) == END - 256
-    assert [len(qwen.tokenizer(generation)) - END for generation in qwen.GENERATIONS] == [14, 22, 26]
-    own = qwen.tokenizer("qwen3")
+    assert len(ranks()) == END and len(merges()) == END - 256
+    assert [len(tokenizer(generation)) - END for generation in GENERATIONS] == [14, 22, 26]
+    own = tokenizer("qwen3")
     thoughts = own.convert_tokens_to_ids(["<tool_call>", "<think>", "</think>"])
     assert thoughts == [151_657, 151_667, 151_668]
     assert (own.eos_token_id, own.pad_token_id, own.bos_token_id) == (STOP, END, None)
 
 
-# -- prompts -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("generation", qwen.GENERATIONS)
+@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_turn_ends_with_im_end(generation: str) -> None:
     own = codec(generation)
     assert (own.end_of_turn, own.pad) == (STOP, END)
@@ -120,7 +209,7 @@ def test_prompts_of_the_generations() -> None:
     prompt = codec("qwen2.5").encode_prompt("Hello world")
     assert prompt[:3] == (START, 8948, 198) and prompt[-10:] == (*hello, *ASSISTANT)
     system = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
-    assert qwen.tokenizer("qwen2.5").decode(prompt[3:-10]) == system
+    assert tokenizer("qwen2.5").decode(prompt[3:-10]) == system
 
 
 @pytest.mark.parametrize("generation", ["qwen2.5", "qwen3"])
@@ -140,9 +229,6 @@ def test_apart_and_together_are_the_same_tokens_in_all_games(generation: str) ->
             )
 
 
-# -- texts that are not a game's usual ones ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("spelt", ["<|im_end|>", "<|endoftext|>", "<|im_start|>", "<think>", "</think>"])
 def test_a_text_brings_no_control_tokens(spelt: str) -> None:
     own = codec("qwen3")
@@ -156,19 +242,16 @@ def test_a_text_brings_no_control_tokens(spelt: str) -> None:
     assert own.encode_answer("<|im_end|>") == (27, 91, 318, 6213, 91, 29, STOP)
 
 
-# -- the policy ----------------------------------------------------------------------------------------------
-
-
 def test_a_policy_on_the_whole_vocabulary(tmp_path: Path) -> None:
     """With as many logits as Qwen3 has, of which some thousand have no token."""
-    qwen.tokenizer("qwen3").save_pretrained(tmp_path)
+    tokenizer("qwen3").save_pretrained(tmp_path)
     config = Qwen3Config(vocab_size=151_936, tie_word_embeddings=True, **SIZES)
     config.save_pretrained(tmp_path)
     space = spaces.Text(10_000, min_length=0)
     model = ModelSettings(str(tmp_path), random_weights=True)
     policy = LLMPolicy(space, spaces.Discrete(3), lambda _: 1e-3, model=model, answer="name")
     randomise(policy, 0.1)
-    assert load_tokenizer(model).get_vocab() == qwen.tokenizer("qwen3").get_vocab()
+    assert load_tokenizer(model).get_vocab() == tokenizer("qwen3").get_vocab()
     state = next(state for state in states() if state.game == "leduc_poker" and len(state.legal) > 1)
     prompt = NamedText(state.text, state.names)
     assert policy.prompts(prompt) == [codec("qwen3").encode_prompt(state.text)]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import pickle
 import random
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,15 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.save_util import save_to_zip_file
 from stable_baselines3.common.utils import LinearSchedule
 
 from gamespiel.agents.archive import ArchiveError, describe_space, make_space
 from gamespiel.agents.hyperparameters import SelfPlaySettings
-from gamespiel.agents.learning.divergence import Backoff
 from gamespiel.agents.learning.kl_control import AdaptiveKLController
 from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
 from task_gym.spaces import UnicodeText
@@ -124,59 +120,27 @@ def test_a_policy(tmp_path: Path) -> None:
     assert [group["lr_scale"] for group in loaded.optimizer.param_groups] == [1.0, 3.0]
 
 
-def test_pickles_are_read_only_if_they_may_be(tmp_path: Path) -> None:
-    """Stable-Baselines3's own ``save`` wrote them in earlier versions."""
-    model, trap, old = learner(1), tmp_path / "trap", tmp_path / "old.zip"
-    model.extra = Trap(trap)  # type: ignore[attr-defined]
-    BaseAlgorithm.save(model, old, exclude=["self_play"])
-    with pytest.raises(ArchiveError, match=r"old.zip': it is no archive but may be a pickle, which runs"):
-        LLMPPO.load(old)
-    assert not trap.exists()
-    with pytest.warns(UserWarning, match=r"is read as a pickle"):
-        loaded = LLMPPO.load(old, allow_pickle=True)
-    assert trap.exists()  # that is the danger
-    del loaded.extra
-    assert_same(model, loaded)
-    policy, trap = tmp_path / "policy.pt", tmp_path / "other trap"
+def test_pickles_are_not_read(tmp_path: Path) -> None:
+    """Stable-Baselines3's own ``save`` writes them."""
+    trap, model, policy = tmp_path / "trap", tmp_path / "model.zip", tmp_path / "policy.pt"
+    save_to_zip_file(model, data={"extra": Trap(trap)}, params={})
     torch.save({"state_dict": {}, "data": {"model": Trap(trap)}}, policy)
-    with pytest.raises(ArchiveError, match=r"allow_pickle=True reads it, and `save` then writes it without"):
-        LLMPolicy.load(policy)
+    reads: list[tuple[str, Callable[[], object]]] = [
+        ("model.zip", lambda: LLMPPO.load(model)),
+        ("model.zip", lambda: learner().set_parameters(model)),
+        ("policy.pt", lambda: LLMPolicy.load(policy)),
+    ]
+    for name, read in reads:
+        with pytest.raises(ArchiveError, match=rf"{name}': it is no archive that `save` has written"):
+            read()
     assert not trap.exists()
-    BasePolicy.save(model.policy, str(policy))
-    with pytest.warns(UserWarning, match=r"is read as a pickle"):
-        assert (
-            LLMPolicy.load(policy, allow_pickle=True).state_dict().keys() == model.policy.state_dict().keys()
-        )
 
 
-def test_weights_of_an_earlier_file_need_no_pickle(tmp_path: Path) -> None:
-    model, old = learner(1), tmp_path / "old.zip"
-    BaseAlgorithm.save(model, old)
-    new = learner(seed=5)
-    new.set_parameters(old)
+def test_weights_of_a_file(tmp_path: Path) -> None:
+    model, new = learner(1), learner(seed=5)
+    model.save(tmp_path / "model")
+    new.set_parameters(tmp_path / "model")
     assert all(torch.equal(tensor, state_of(new)[name]) for name, tensor in state_of(model).items())
-
-
-def test_an_earlier_checkpoint_goes_on(tmp_path: Path) -> None:
-    """Its state has no budgets. Its optimizer's is of PyTorch: only tensors and numbers are read of it."""
-    model = learner(1)
-    folder = checkpoint.save(model, tmp_path)
-    (folder / "optimizer.safetensors").unlink()
-    (folder / "manifest.json").unlink()
-    torch.save(model.policy.optimizer.state_dict(), folder / "optimizer.pt")
-    later = {"tokens", "backoff", "skipped_in_a_row"}
-    state = json.loads((folder / "state.json").read_text())
-    state = {name: value for name, value in state.items() if name not in later}
-    (folder / "state.json").write_text(json.dumps(state))
-    resumed = learner()
-    checkpoint.load(resumed, folder)
-    assert_same(model, resumed)
-    assert resumed.policy.budgets.state_dict() == learner().policy.budgets.state_dict()
-    assert (resumed.backoff, resumed.skipped.in_a_row) == (Backoff(), 0)
-    (folder / "optimizer.pt").write_bytes(pickle.dumps(Trap(tmp_path / "trap")))
-    with pytest.raises(checkpoint.CheckpointError, match="cannot be continued"):
-        checkpoint.load(learner(), folder)
-    assert not (tmp_path / "trap").exists()
 
 
 def rate(remaining: float) -> float:

@@ -53,7 +53,6 @@ def scripted(*actions: int, value: float = 0.25) -> Callable[..., list[Answer]]:
 
 def begin(model: LLMPPO, decide: Any, games: int) -> Round:
     """Returns the first step's games."""
-    assert model.self_play is not None
     policy, env = model.policy, model.env
     return model.self_play.begin(policy.sampler, policy.adapters.learning, env, decide, 0, 0, games)  # type: ignore[arg-type]
 
@@ -66,10 +65,8 @@ def finish(round_: Round, games: Sequence[Episode]) -> tuple[list[Episode], dict
 def played(actions: Sequence[int], games: int = 1, learn: str = "both") -> tuple[list[Episode], LLMPPO]:
     """Plays games by a script, and fills the buffer with what the seats learn from."""
     model = learner(games, learn=learn)
-    assert model.self_play is not None
     round_ = begin(model, scripted(*actions), games)
     found = play(model.env, list(range(games)), round_.decide, lambda turns: True)  # type: ignore[arg-type]
-    assert found is not None
     episodes, _ = finish(round_, found)
     model.make_collector().fill_buffer(episodes)
     return episodes, model
@@ -93,7 +90,6 @@ def test_each_seat_is_paid_its_own_score() -> None:
     assert [e.info["result"] for e in (first, second)] == ["loss", "win"]
     assert [e.info["success"] for e in (first, second)] == [False, True]
     buffer = model.rollout_buffer
-    assert buffer.advantages is not None and buffer.returns is not None
     assert np.allclose(buffer.advantages, [0.0, 0.0, 0.5])
     assert np.allclose(buffer.returns, [0.25, 0.25, 0.75])
 
@@ -120,7 +116,6 @@ def fingerprint(model: LLMPPO) -> float:
 def test_snapshots_play_as_they_were() -> None:
     """The adapters in force say who decides: the learner in its seat, an earlier self elsewhere."""
     model = learner(6, learn="one", pool_every=1, pool_pick="newest")
-    assert model.self_play is not None and model.self_play.pool is not None
     early = fingerprint(model)
     model.self_play.pool.grow(model.policy.adapters.learning, 0)
     randomise(model.policy, 0.3, seed=9)
@@ -170,7 +165,6 @@ def test_an_interrupted_step_changes_nothing() -> None:
     assert model.num_timesteps == 0
     assert collect(model) and collect(other)
     assert turns_of(model) == turns_of(other)
-    assert model.self_play is not None and model.self_play.pool is not None
     assert len(model.self_play.pool.members) == 1
 
 
@@ -188,7 +182,6 @@ def test_rows_of_metrics_name_the_snapshots() -> None:
 
 def test_a_fault_counts_for_nothing() -> None:
     model = learner(2, learn="one")
-    assert model.self_play is not None and model.self_play.pool is not None
     round_ = begin(model, scripted(), 2)
     fault = Episode(0, 0, {"result": "fault", "seat": 0, "game": "kuhn_poker"}, truncated=True)
     ended = Episode(1, 0, {"result": "win", "scores": [1.0, 0.0], "seat": 0, "game": "kuhn_poker"})
@@ -214,7 +207,6 @@ def test_games_against_others_are_played_as_they_are(learn: str) -> None:
     assert model.self_play is not None and isinstance(model.env, TextVecEnv)
     round_ = begin(model, scripted(BET, BET, BET), 64)
     games = play(model.env, list(range(64)), round_.decide, lambda turns: True)
-    assert games is not None
     theirs = [game for game in games if game.info["opponent"] == "first"]
     assert 0 < len(theirs) < 64
     assert {(len(game.turns), game.total_reward) for game in theirs} == {(1, 0.75)}
@@ -274,12 +266,10 @@ def test_counting_anew_forgets_the_snapshots() -> None:
     """Or two of them would have one name in a checkpoint."""
     settings = SelfPlaySettings(learn="one", pool_every=1)
     model = make_ppo(kuhn, 2, 0.05, batch_size=2, self_play=settings, magnet_coef=0.1, ppo_epochs=1)
-    assert model.self_play is not None and model.magnet is not None
     model.learn(3)
     assert model.step > 1
     randomise(model.policy, 0.3, seed=9)
     model.learn(1, reset_num_timesteps=True)
-    assert model.self_play.pool is not None and model.magnet.snapshot is not None
     (member,) = model.self_play.pool.members
     assert (member.snapshot.step, member.games) == (0, 2)
     for name, weights in member.snapshot.adapters.items():

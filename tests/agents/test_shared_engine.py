@@ -1,11 +1,11 @@
-"""The engine that reads shared beginnings once: its layout, and that it computes what reading alone does."""
+"""The engine that reads shared beginnings once: its layout, what it keeps, and equality to reading alone."""
 
 from __future__ import annotations
 
 import copy
 import random
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
-from gamespiel.agents.engines import PaddedEngine, SharedEngine, tree_attention
+from gamespiel.agents.engines import PaddedEngine, SharedEngine, UnsupportedModelError, tree_attention
 from gamespiel.agents.engines.base import PLAIN, layers_of
+from gamespiel.agents.engines.kept import KeptPrefixes, count_shared, find_known
 from gamespiel.agents.engines.shared import TILE
 from gamespiel.agents.engines.token_tree import (
     TokenTree,
@@ -26,9 +28,9 @@ from gamespiel.agents.engines.token_tree import (
     tile_paths,
     tile_tree,
 )
+from gamespiel.agents.tokens import Tokens
 from tests.agents.families import parametrize_families
 
-Tokens = tuple[int, ...]
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple), min_size=1, max_size=12)
 
 AT_ONCE = ("llama", "gemma3_text")
@@ -80,15 +82,6 @@ def test_groups_hold_all_sequences_within_the_budget(sequences: list[Tokens], bu
         assert len(group) == 1 or len(TokenTree.build([sequences[row] for row in group]).tokens) <= budget
 
 
-@given(SEQUENCES, st.integers(1, 7))
-def test_a_token_attends_to_its_path_and_nothing_else(sequences: list[Tokens], width: int) -> None:
-    tree = TokenTree.build(sequences)
-    seen = read_attention(tile_tree(tree, width))
-    for path in tree.paths:
-        for depth, token in enumerate(path):
-            assert seen[int(token)] == (depth, enumerate_path(path[: depth + 1]))
-
-
 def test_tiles_grow_until_they_gather_few_keys() -> None:
     """Tiles of w tokens of a path of 2,048 gather w + 2w + … before their own, 2,048 / w - 1 terms.
 
@@ -108,13 +101,18 @@ def test_tiles_grow_until_they_gather_few_keys() -> None:
 
 
 @given(SEQUENCES, st.integers(1, 7), st.randoms(use_true_random=False))
-def test_some_tokens_attend_to_their_paths(sequences: list[Tokens], width: int, rng: random.Random) -> None:
+def test_tokens_attend_to_their_paths_alone(sequences: list[Tokens], width: int, rng: random.Random) -> None:
+    """All of a tree, or some."""
     tree = TokenTree.build(sequences)
     n = len(tree.tokens)
     rows = np.array(sorted(rng.sample(range(n), rng.randint(1, n))))
-    seen = read_attention(tile_fresh(tree, rows, np.arange(n), width))
-    path_of = {int(path[depth]): path[: depth + 1] for path in tree.paths for depth in range(len(path))}
-    assert seen == {i: (tree.depths[row], enumerate_path(path_of[int(row)])) for i, row in enumerate(rows)}
+    paths = {int(path[depth]): path[: depth + 1] for path in tree.paths for depth in range(len(path))}
+    for tiles, asked in (
+        (tile_tree(tree, width), np.arange(n)),
+        (tile_fresh(tree, rows, np.arange(n), width), rows),
+    ):
+        expected = [(tree.depths[row], enumerate_path(paths[row])) for row in asked.tolist()]
+        assert read_attention(tiles) == dict(enumerate(expected))
 
 
 @given(SEQUENCES, st.lists(st.tuples(st.integers(0, 11), st.integers(1, 3)), min_size=1, max_size=6))
@@ -177,24 +175,6 @@ def prompts() -> list[Tokens]:
     return [*made, made[3], system[:50], (1, 2, 3)]
 
 
-def compare_gradients(one: Any, expected: torch.Tensor, other: Any, states: torch.Tensor) -> None:
-    """Asserts that a weighted sum of two engines' states has the same gradients in their models."""
-    weights = torch.randn_like(expected)
-    (expected * weights).sum().backward()
-    (states * weights).sum().backward()
-    # Some experts get no token, and so no gradient.
-    found, given = (
-        {name: p.grad for name, p in engine.transformer.named_parameters() if p.grad is not None}
-        for engine in (one, other)
-    )
-    assert found.keys() == given.keys()
-    error, norm = (
-        torch.cat([gradient.flatten() for gradient in gradients]).norm()
-        for gradients in ([found[name] - given[name] for name in found], list(found.values()))
-    )
-    assert error <= 3e-6 * norm
-
-
 @parametrize_families(sorted(PLAIN), AT_ONCE)
 def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str) -> None:
     """Each family that is called plain; but for Llama, with gradient checkpointing."""
@@ -205,7 +185,17 @@ def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str) -> 
     places = [at for sequence in sequences for at in (len(sequence) - 1, len(sequence) // 2)]
     expected, states = padded.read(sequences, rows, places), shared.read(sequences, rows, places)
     assert torch.allclose(states, expected, atol=1e-5)
-    compare_gradients(padded, expected, shared, states)
+    weights = torch.randn_like(expected)
+    (expected * weights).sum().backward()
+    (states * weights).sum().backward()
+    # Some experts get no token, and so no gradient.
+    given, found = (
+        {name: p.grad for name, p in engine.transformer.named_parameters() if p.grad is not None}
+        for engine in (padded, shared)
+    )
+    assert found.keys() == given.keys()
+    whole = torch.cat([gradient.flatten() for gradient in given.values()])
+    assert (torch.cat([found[name].flatten() for name in given]) - whole).norm() <= 3e-6 * whole.norm()
     distinct = len({sequence[: n + 1] for sequence in sequences for n in range(len(sequence))})
     assert shared.tokens_read == distinct > TILE
     assert padded.tokens_read == sum(map(len, sequences)) > 3 * distinct
@@ -237,6 +227,14 @@ def test_the_last_layer_computes_what_is_read(family: str, monkeypatch: pytest.M
     assert counts == attended == [n, n, 22, n, n, 22, n, n, n]
 
 
+def test_layers_that_are_not_known_are_refused() -> None:
+    config = SimpleNamespace(num_hidden_layers=2)
+    config.get_text_config = lambda: config
+    children = [nn.ModuleList([nn.Linear(1, 1)]), nn.Linear(1, 1)]
+    with pytest.raises(UnsupportedModelError, match="no list of 2 layers"):
+        layers_of(SimpleNamespace(config=config, children=lambda: children))
+
+
 def test_a_chunk_of_which_nothing_is_read() -> None:
     engine, sequences = llama_engine(), prompts()
     with torch.no_grad():
@@ -244,21 +242,6 @@ def test_a_chunk_of_which_nothing_is_read() -> None:
         expected = engine.read(sequences, [0], [5])
         engine.budgets.tokens_per_forward = 200
         assert torch.allclose(engine.read(sequences, [0], [5]), expected, atol=2e-5)
-
-
-def test_threads_read_what_they_ask_for() -> None:
-    """Each has rows of its own, and they read one model at the same time."""
-    engine, sequences = llama_engine(), prompts()
-
-    def read(first: int) -> torch.Tensor:
-        with torch.no_grad():
-            return engine.read(sequences[first:], [0], [len(sequences[first]) - 1])
-
-    expected = [read(first) for first in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        for _ in range(10):
-            for states, one in zip(pool.map(read, range(4)), expected, strict=True):
-                assert torch.allclose(states, one, atol=1e-5)
 
 
 def test_what_an_interrupted_forward_computed_is_no_limit_for_the_next(
@@ -350,3 +333,102 @@ def test_the_order_of_sequences_changes_nothing(order: list[int]) -> None:
 
 def llama_engine() -> SharedEngine:
     return SharedEngine(make_small("llama"))
+
+
+# -- prefixes that are kept between turns --------------------------------------------------------------------
+
+
+TALKS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7).map(tuple), min_size=1, max_size=6)
+
+
+class Read:
+    """A prefix without keys."""
+
+    def __init__(self, *prompts: Tokens) -> None:
+        self.prompts, self.tree = prompts, TokenTree.build(prompts)
+
+
+@given(st.lists(TALKS, max_size=3), TALKS)
+def test_a_known_token_has_the_same_text_before_it(
+    earlier: list[list[Tokens]], prompts: list[Tokens]
+) -> None:
+    held = [Read(*talks) for talks in earlier]
+    tree = TokenTree.build(prompts)
+    known = find_known(tree, prompts, held)
+    stored = [
+        {int(place): talk[: depth + 1] for talk, path in zip(own.prompts, own.tree.paths, strict=True)
+         for depth, place in enumerate(path)}
+        for own in (held[at] for at in known.used)
+    ]  # fmt: skip
+    texts = [text for own in stored for _, text in sorted(own.items())]
+    whole = {talk[:n] for talks in earlier for talk in talks for n in range(1, len(talk) + 1)}
+    ends = {prompt for prompt in prompts}
+    for prompt, path in zip(prompts, tree.paths, strict=True):
+        for depth, at in enumerate(path.tolist()):
+            text, place = prompt[: depth + 1], int(known.places[at])
+            if place < len(texts):
+                assert texts[place] == text
+            else:
+                assert known.fresh[place - len(texts)] == at
+            # What is read again was never read, or is the last token of a prompt.
+            assert (place >= len(texts)) == (text not in whole or text in ends)
+
+
+@given(st.lists(st.integers(0, 1), max_size=9).map(tuple), st.lists(st.integers(0, 1), max_size=9).map(tuple))
+def test_the_common_beginning_is_the_longest(one: Tokens, other: Tokens) -> None:
+    shared = count_shared(one, other)
+    assert one[:shared] == other[:shared]
+    assert shared == min(len(one), len(other)) or one[shared] != other[shared]
+
+
+def grow(talks: list[Tokens], rng: random.Random) -> list[Tokens]:
+    """Returns the conversations a turn later; one is over, two begin, some share what they go on with."""
+    more = [tuple(rng.randrange(50) for _ in range(rng.randrange(1, 40))) for _ in range(3)]
+    return [*(talk + rng.choice(more) for talk in talks[1:]), (1, 2, 3), (1, 2, *more[0])]
+
+
+@parametrize_families(SHAPES, AT_ONCE)
+def test_turns_are_those_of_reading_whole_conversations(family: str) -> None:
+    """Four turns of conversations that share and branch; the answers go on from what was kept."""
+    model, rng = make_small(family), random.Random(2)
+    padded, engine, kept = PaddedEngine(model), SharedEngine(model), KeptPrefixes[object]()
+    talks = [tuple(rng.randrange(50) for _ in range(n)) for n in (5, 9, 40, 2)]
+    for _ in range(4):
+        before, seen = (
+            engine.tokens_read,
+            {t[:n] for p in kept.list_prefixes("me") for t in p.prompts for n in range(len(t) + 1)},
+        )
+        last, prefix = engine.prefill(talks, cache=True, before=kept.list_prefixes("me"))
+        new = {talk[: n + 1] for talk in talks for n in range(len(talk))}
+        assert engine.tokens_read - before == len(new - seen | set(talks))
+        with torch.no_grad():
+            expected = padded.read(talks, range(len(talks)), [len(talk) - 1 for talk in talks])
+        assert torch.allclose(last, expected, atol=5e-5)
+        answers = [(rng.randrange(50), rng.randrange(50)) for _ in talks]
+        whole = [talk + answer for talk, answer in zip(talks, answers, strict=True)]
+        with torch.no_grad():
+            expected = padded.read(whole, range(len(whole)), [len(text) - 1 for text in whole])
+        assert torch.allclose(engine.extend(prefix, range(len(talks)), answers), expected, atol=5e-5)
+        kept.put("me", prefix, 10_000)
+        kept.drop_followed("me", talks)
+        talks = grow(whole, rng)
+
+
+def test_what_was_read_longest_ago_leaves_first() -> None:
+    """Trees of 3, 2 and 4 tokens; a limit of 6 has room for the last two."""
+    kept = KeptPrefixes[Read]()
+    one, two, three, four = Read((1, 2), (1, 3)), Read((5, 6)), Read((7, 8, 9, 9)), Read((1,) * 7)
+    for owner, prefix in (("me", one), ("you", two), ("me", three), ("me", four)):
+        kept.put(owner, prefix, 6)
+    assert kept.list_prefixes("me") == [three] and kept.list_prefixes("you") == [two] and kept.tokens == 6
+    kept.clear()
+    assert kept.tokens == 0
+
+
+def test_a_prefix_that_all_go_on_from_is_forgotten() -> None:
+    kept = KeptPrefixes[Read]()
+    ended, followed, others = Read((1, 2), (3,)), Read((1, 2), (4, 4)), Read((1,))
+    for owner, prefix in (("me", ended), ("me", followed), ("you", others)):
+        kept.put(owner, prefix, 100)
+    kept.drop_followed("me", [(1, 2, 9), (4, 4, 4), (4, 4)])
+    assert kept.list_prefixes("me") == [ended] and kept.list_prefixes("you") == [others]

@@ -10,8 +10,7 @@ import torch
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
-from tests.agents.divergences import GAMES, State, divergences, read, states
-from tests.agents.smollm2 import NAME, policy
+from tests.agents.smollm2 import GAMES, NAME, State, divergences, policy, read, states
 from tests.agents.toys import Bandit, make_ppo
 
 pytestmark = pytest.mark.weights("smollm2")

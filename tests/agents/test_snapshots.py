@@ -1,31 +1,48 @@
-"""Snapshots: a policy plays as it was, and is itself again afterwards."""
+"""Snapshots, and what is made of them: the pool of earlier selves, the average and the magnet."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 
+from gamespiel.agents.learning.average import Average
+from gamespiel.agents.learning.magnet import Magnet
+from gamespiel.agents.learning.pool import MEMORY, Member, Pool
 from gamespiel.agents.models.adapter_sets import UnknownAdaptersError
-from gamespiel.agents.models.names import BASE, NEWEST
+from gamespiel.agents.models.names import AVERAGE, BASE, MAGNET, NEWEST
 from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.sampling.noise import Address, Purpose
-from tests.agents.toys import asked, make_policy, masks_of, randomise
+from gamespiel.agents.scoring.choices import ChoiceScores
+from task_gym.errors import ArgumentError, TaskGymError
+from tests.agents.families import FAMILIES
+from tests.agents.toys import (
+    Bandit,
+    Echo,
+    asked,
+    collect,
+    gradient_of,
+    make_policy,
+    make_ppo,
+    masks_of,
+    randomise,
+    rows_of,
+    trained,
+)
 
 TEXTS, LEGAL = [f"seat {seat}{asked((0, 1, 2))}" for seat in (0, 1)], [(0, 1, 2)] * 2
 
 
 def odds(policy: LLMPolicy, adapters: str = NEWEST) -> np.ndarray:
     return np.array(policy.distribution(TEXTS, LEGAL, adapters=adapters))
-
-
-@pytest.fixture(scope="module")
-def policy() -> LLMPolicy:
-    return make_policy(adapters=0.1)
 
 
 def snapshot_of(policy: LLMPolicy, step: int) -> Snapshot:
@@ -53,12 +70,8 @@ def test_an_error_in_a_forward_leaves_the_policy_itself(
     after, parameters = odds(policy), dict(policy.model.named_parameters())
     places = {key: parameter.data_ptr() for key, parameter in parameters.items()}
     layer = policy.engine.transformer.layers[1]  # type: ignore[attr-defined]
-
-    def stop(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("stop")
-
     with monkeypatch.context() as patched:
-        patched.setattr(layer, "forward", stop)
+        patched.setattr(layer, "forward", Mock(side_effect=RuntimeError("stop")))
         with pytest.raises(RuntimeError, match="stop"):
             odds(policy, name)
         noise = [Address(0, Purpose.ACTIONS, 0, 0, row) for row in range(2)]
@@ -102,3 +115,246 @@ def test_a_file_gives_the_snapshot_back(policy: LLMPolicy, tmp_path: Path) -> No
     other = make_policy(lora={"r": 2}).adapters.learning
     with pytest.raises(ValueError, match=r"adapters of another model or other LoRA settings"):
         Snapshot.load(other, 7, tmp_path / "s.safetensors")
+
+
+# -- the pool ------------------------------------------------------------------------------------------------
+
+
+def filled(pick: str, *win_rates: float) -> Pool:
+    pool = Pool(pick=pick)
+    pool.members = [Member(Snapshot(step, {}), 10, rate) for step, rate in enumerate(win_rates)]
+    return pool
+
+
+def test_it_grows_every_few_steps_and_forgets_the_oldest() -> None:
+    policy, pool = make_policy(), Pool(every=3, size=2)
+    seen = []
+    for step in (0, 0, 1, 3, 3, 5, 6, 9):
+        pool.grow(policy.adapters.learning, step)
+        seen.append([member.snapshot.step for member in pool.members])
+    assert seen == [[0], [0], [0], [0, 3], [0, 3], [0, 3], [3, 6], [6, 9]]
+    late = Pool(every=10)
+    late.grow(policy.adapters.learning, 7)
+    assert [member.snapshot.step for member in late.members] == [7]
+
+
+def test_weights() -> None:
+    """1 - win rate: 0.8, 0.2 and, at least, 0.05, of 1.05 in all."""
+    assert np.array_equal(filled("newest", 0.2, 0.8, 1.0).weights(), [0, 0, 1])
+    assert np.allclose(filled("uniform", 0.2, 0.8, 1.0).weights(), [1 / 3] * 3)
+    assert np.allclose(filled("win_rate", 0.2, 0.8, 1.0).weights(), [0.8 / 1.05, 0.2 / 1.05, 0.05 / 1.05])
+
+
+def test_draws_follow_the_weights() -> None:
+    """A member gets as many of the numbers (i + 0.5) / 21 as its weight in 21sts: 16, 4 and 1."""
+    drawn = filled("win_rate", 0.2, 0.8, 1.0).draw((np.arange(21) + 0.5) / 21)
+    assert Counter(drawn) == {0: 16, 1: 4, 2: 1}
+    assert filled("newest", 0.5, 0.5).draw(np.array([0.0, 0.999999])) == [1, 1]
+
+
+def test_win_rates_forget() -> None:
+    """The mean of the first games, then a moving one: at 0.75 after four, 0.75 (1 - 1/100)^n later."""
+    pool = filled("uniform", 0.5)
+    pool.members[0].games = 0
+    for result in (1.0, 0.5, 0.5, 1.0):
+        pool.record(0, result)
+    assert (pool.members[0].games, pool.members[0].win_rate) == (4, pytest.approx(0.75))
+    pool.members[0].games = MEMORY
+    for _ in range(50):
+        pool.record(0, 0.0)
+    assert pool.members[0].win_rate == pytest.approx(0.75 * 0.99**50)
+
+
+def test_metrics() -> None:
+    pool = filled("uniform", 0.6, 0.4, 0.5)
+    logged = pool.metrics([[1.0, 0.0, 0.0, 0.0], [], [0.5, 1.0]])
+    assert (logged["size"], logged["newest"], logged["hardest"]) == (3, 2, 1)
+    assert (logged["steps"], logged["games"], logged["win_rates"]) == ([0, 1, 2], [4, 0, 2], [0.6, 0.4, 0.5])
+    assert np.array_equal(logged["scores"], [0.25, np.nan, 0.75], equal_nan=True)
+
+
+def test_an_unknown_rule_is_named() -> None:
+    with pytest.raises(TaskGymError, match=r"'newst'.*newest"):
+        Pool(pick="newst")
+
+
+# -- the average ---------------------------------------------------------------------------------------------
+
+
+def fill(policy: LLMPolicy, weight: float) -> None:
+    with torch.no_grad():
+        for parameter in policy.adapter_parameters():
+            parameter.fill_(weight)
+
+
+def weight_of(snapshot: Snapshot) -> float:
+    return float(torch.cat([tensor.flatten() for tensor in snapshot.adapters.values()]).unique())
+
+
+@pytest.mark.parametrize(("decay", "expected"), [(0.5, [4.0, 2.0, 5.0, 2.5]), (0.99, [4.0, 2.0, 4.0, 3.0])])
+def test_first_the_mean_of_all_then_of_the_last(decay: float, expected: list[float]) -> None:
+    """Of weights 4, 0, 8 and 0. At a decay of 1/2: 4, (4+0)/2, half of 2 and 8, half of 5 and 0.
+
+    A decay of 0.99 forgets none of so few: 4, 4/2, 12/3, 12/4.
+    """
+    policy, average = make_policy(), Average(decay)
+    found = []
+    for step, weight in enumerate((4.0, 0.0, 8.0, 0.0), start=1):
+        fill(policy, weight)
+        average.add(policy.adapters.learning, step)
+        found.append(weight_of(average.snapshot))
+    assert found == (expected if decay == 0.5 else pytest.approx(expected))
+
+
+def ppo(**changes: float) -> LLMPPO:
+    return make_ppo(Bandit, batch_size=4, num_train_steps=4, **changes)
+
+
+def adapters(model: LLMPPO, name: str = NEWEST) -> list[torch.Tensor]:
+    with model.policy.adapters.use(name):
+        return [p.detach().clone() for p in model.policy.adapter_parameters()]
+
+
+def are_equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_the_learner_goes_on_as_without(tmp_path: Path) -> None:
+    """An average changes no step of training. Its checkpoint has the average as adapters, and the learner.
+
+    A run may leave it, and goes on from the learner, or begin one in the middle, at its policy.
+    """
+    plain, averaged = ppo(), ppo(average_decay=0.5)
+    plain.learn(total_timesteps=8)
+    averaged.learn(total_timesteps=8)
+    own = adapters(plain)
+    assert are_equal(own, adapters(averaged))
+    assert averaged.publish_result() == AVERAGE and plain.publish_result() == NEWEST
+    result = adapters(averaged, AVERAGE)
+    assert not are_equal(result, own)
+    folder = checkpoint.save(averaged, tmp_path / "averaged")
+    checkpoint.load(again := ppo(average_decay=0.5), folder)
+    assert are_equal(own, adapters(again)) and are_equal(result, adapters(again, again.publish_result()))
+    checkpoint.load_policy((played := ppo()).policy, folder)
+    assert are_equal(result, adapters(played))
+    checkpoint.load(without := ppo(), folder)
+    assert are_equal(own, adapters(without))
+    checkpoint.load(begun := ppo(average_decay=0.5), checkpoint.save(plain, tmp_path / "plain"))
+    assert are_equal(own, adapters(begun, begun.publish_result()))
+
+
+def test_going_back_to_the_start_forgets_it(tmp_path: Path) -> None:
+    """A run that diverges before its second checkpoint goes back to the first."""
+    model = ppo(average_decay=0.5)
+    folder = checkpoint.save(model, tmp_path)
+    model.learn(total_timesteps=8)
+    checkpoint.load(model, folder)
+    assert model.average is not None and model.average.snapshot is None
+
+
+# -- the magnet ----------------------------------------------------------------------------------------------
+
+
+def test_when_it_moves() -> None:
+    """Every 2 steps, a quarter of the way: from 0 to 2 and 4 with policies of 8 and 10 in every weight."""
+    policy, magnet = make_policy(), Magnet(every=2, rate=0.25)
+
+    def at(step: int, weight: float) -> tuple[int, float]:
+        fill(policy, weight)
+        snapshot = magnet.move(policy.adapters.learning, step)
+        return snapshot.step, weight_of(snapshot)
+
+    assert at(0, 0.0) == (0, 0.0)
+    assert at(1, 3.0) == (0, 0.0)
+    assert at(2, 8.0) == (2, 2.0)
+    assert at(2, 8.0) == (2, 2.0)  # asked again
+    assert at(3, 9.0) == (2, 2.0)
+    assert at(4, 10.0) == (4, 4.0)
+    fixed = Magnet()
+    assert fixed.move(policy.adapters.learning, 0) is fixed.move(policy.adapters.learning, 100)
+
+
+def scores_of(log_probs: torch.Tensor) -> ChoiceScores:
+    zero = torch.zeros(1)
+    owners = torch.zeros(1, dtype=torch.long)
+    return ChoiceScores(zero, zero, owners, zero, log_probs[None], np.ones(1, bool))
+
+
+def test_divergence_and_its_gradient_by_hand() -> None:
+    """With p and q the probabilities of the first of two actions, and p = sigmoid(x):
+
+    KL = p log(p/q) + (1-p) log((1-p)/(1-q)), and dKL/dx = p (1-p) (log(p/q) - log((1-p)/(1-q))).
+    """
+    p, q = 0.8, 0.3
+    x = torch.tensor(math.log(p / (1 - p)), requires_grad=True)
+    policy = scores_of(torch.stack([x, torch.zeros(())]).log_softmax(0))
+    divergence = policy.divergence(torch.tensor([[math.log(q), math.log(1 - q)]]), "exact")
+    assert float(divergence.detach()) == pytest.approx(
+        0.8 * math.log(8 / 3) + 0.2 * math.log(2 / 7), abs=1e-6
+    )
+    divergence.sum().backward()
+    assert float(x.grad) == pytest.approx(0.16 * (math.log(8 / 3) - math.log(2 / 7)), abs=1e-6)
+
+
+def learner() -> LLMPPO:
+    """One optimizer step on the same 8 games of a bandit; the policy has moved since the magnet was taken."""
+    model = make_ppo(
+        Bandit, batch_size=8, ppo_epochs=1, magnet_coef=1.0, ent_coef=0.0, init_kl_coef=0.0, legal_coef=0.0,
+        vf_coef=0.0, max_grad_norm=1e9, adaptive_kl=False,
+    )  # fmt: skip
+    randomise(model.policy, 0.1, seed=1)
+    model.magnet.snapshot = Snapshot.take(model.policy.adapters.learning, 0)
+    randomise(model.policy, 0.1, seed=2)
+    return model
+
+
+def test_the_update_follows_the_weighted_divergence() -> None:
+    """The loss is linear in the weight c, so gradients are g + c h, with h that of the divergence alone.
+
+    The bandit has one prompt, so the divergence is that of its two probabilities.
+    """
+    gradients = []
+    for weight in (0.0, 1.0, 3.0):
+        model = learner()
+        model.magnet_schedule = lambda remaining, weight=weight: weight
+        assert collect(model)
+        text = [Bandit().reset()[0]]
+        (p,) = model.policy.distribution(text, [(0, 1)])
+        model.policy.sampler.publish(MAGNET, model.magnet.snapshot.adapters)  # type: ignore[union-attr]
+        (q,) = model.policy.distribution(text, [(0, 1)], adapters=MAGNET)
+        logged = trained(model)
+        assert logged["train/kl_magnet"] == pytest.approx(float((p * np.log(p / q)).sum()), abs=1e-5)
+        assert logged["train/kl_magnet"] > 0.001
+        gradients.append(gradient_of(model))
+    none, one, three = gradients
+    assert (one - none).norm() > 1e-3
+    assert torch.allclose(three - none, 3 * (one - none), rtol=1e-3, atol=1e-5)
+
+
+def test_its_weight_falls_to_its_end() -> None:
+    model = make_ppo(
+        Bandit, batch_size=4, total_steps=2, ppo_epochs=1, magnet_coef=0.3, magnet_end=0.06,
+        magnet_schedule="linear",
+    )  # fmt: skip
+    model.learn()
+    rows = rows_of(model)
+    assert [row["train/magnet_coef"] for row in rows] == pytest.approx([0.3, 0.18])
+    assert [row["train/magnet_step"] for row in rows] == [0, 0]
+    assert rows[0]["train/kl_magnet"] == pytest.approx(0.0, abs=1e-6) != rows[1]["train/kl_magnet"]
+    assert make_ppo(Bandit).magnet is None
+
+
+def test_an_adapted_head_needs_the_estimate(tmp_path: Path) -> None:
+    """At its own policy the divergence is 0, and it would not be behind a head without the adapters."""
+    # It has its own head.
+    model_settings = {"model_name": FAMILIES["llama"].save(tmp_path), "random_weights": True}
+    lora = {"lora": {"r": 4, "target_modules": ["q_proj", "lm_head"]}, "model": model_settings}
+    with pytest.raises(ArgumentError, match=r"magnet_coef: 0.1 .* adapters on the model's head .*'k3'"):
+        make_ppo(Echo, 2, magnet_coef=0.1, policy_kwargs=lora)
+    model = make_ppo(
+        Echo, 2, 0.3, magnet_coef=0.1, kl_estimator="k3", policy_kwargs=lora, batch_size=2,
+        learning_rate=1e-9, ppo_epochs=1, max_new_tokens=4,
+    )  # fmt: skip
+    assert collect(model)
+    assert trained(model)["train/kl_magnet"] == pytest.approx(0.0, abs=1e-6)
+    make_ppo(Bandit, 1, magnet_coef=0.1, policy_kwargs=lora)  # choices are read behind its own head

@@ -1,14 +1,22 @@
-"""The terms of the loss, calculated by hand."""
+"""The numbers of an update, calculated by hand: the buffer, advantages, losses, and their coefficients."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
+from gamespiel.agents.buffer import TurnBuffer
+from gamespiel.agents.learning.advantages import explained_variance, gae, normalize_by_group
 from gamespiel.agents.learning.coefficients import Coefficients
+from gamespiel.agents.learning.kl_control import AdaptiveKLController
+from gamespiel.agents.learning.schedules import schedule
 from gamespiel.agents.learning.terms import (
     Part,
     Played,
@@ -22,6 +30,192 @@ from gamespiel.agents.learning.terms import (
     select_terms,
 )
 from gamespiel.agents.models.names import BASE, MAGNET
+from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.tokens.constraints import FreeText
+from gamespiel.agents.tokens.trie import ActionTrie
+from task_gym.errors import ArgumentError
+
+# -- the buffer of turns -------------------------------------------------------------------------------------
+
+
+TRIE = ActionTrie.build({action: (10 + action,) for action in range(3)})
+FREE = FreeText(frozenset({2}), 4)
+
+
+def decision(constraint: Any, tokens: tuple[int, ...], *log_probs: float) -> Decision:
+    return Decision((len(tokens),), constraint, tokens, np.array(log_probs, dtype=np.float32))
+
+
+def add(
+    buffer: TurnBuffer, episode: int, reward: float, value: float, group: Any = None, action: int = 0
+) -> None:
+    chosen = Decision((len(buffer),), TRIE, TRIE.tokens[action], np.array([-0.5], dtype=np.float32))
+    buffer.add(episode, chosen, reward, value, group)
+
+
+def test_interleaved_episodes_of_different_lengths() -> None:
+    """Episodes 0 (3 turns) and 1 (cut after 2), as a wave adds them. γ = λ = 0.5.
+
+    Episode 0: V 1, 2, 4, reward 8 at the end:
+        δ₂ = 8 + 0.5·0 − 4 = 4      A₂ = 4
+        δ₁ = 0 + 0.5·4 − 2 = 0      A₁ = 0 + 0.25·4 = 1
+        δ₀ = 0 + 0.5·2 − 1 = 0      A₀ = 0 + 0.25·1 = 0.25
+    Episode 1: V 2, 2, rewards 0, cut in a state of value 12:
+        δ₁ = 0 + 0.5·12 − 2 = 4     A₁ = 4
+        δ₀ = 0 + 0.5·2 − 2 = −1     A₀ = −1 + 0.25·4 = 0
+    """
+    buffer = TurnBuffer(gamma=0.5, gae_lambda=0.5, normalize=False)
+    for episode, reward, value in ((0, 0, 1), (1, 0, 2), (0, 0, 2), (1, 0, 2), (0, 8, 4)):
+        add(buffer, episode, reward, value)
+    buffer.bootstrap(1, 12.0)
+    buffer.compute_returns_and_advantage()
+    assert buffer.advantages.tolist() == [0.25, 0.0, 1.0, 4.0, 4.0]
+    assert buffer.returns.tolist() == [1.25, 2.0, 3.0, 6.0, 8.0]
+
+
+def test_minibatches() -> None:
+    buffer = TurnBuffer(normalize=False)
+    for turn in range(5):
+        add(buffer, turn, float(turn), 0.5, action=turn % 3)
+    buffer.compute_returns_and_advantage()
+    batches = list(buffer.get(2, np.array([4, 0, 3, 1, 2])))
+    assert [batch.index.tolist() for batch in batches] == [[4, 0], [3, 1], [2]]
+    first = batches[0]
+    assert [decision.prompt for decision in first.decisions] == [(4,), (0,)]
+    assert [decision.tokens for decision in first.decisions] == [(11,), (10,)]
+    assert first.advantages.tolist() == [3.5, -0.5] and first.returns.tolist() == [4.0, 0.0]
+    assert first.old_values.tolist() == [0.5, 0.5]
+    assert first.old_log_probs.tolist() == first.sampler_log_probs.tolist() == [-0.5, -0.5]
+    for tensor in (first.old_values, first.old_log_probs, first.advantages, first.returns):
+        assert tensor.dtype == torch.float32
+    assert [batch.index.tolist() for batch in buffer.get(4)] == [[0, 1, 2, 3], [4]]
+
+
+def test_a_choice_is_one_unit_and_a_forced_answer_a_unit_of_nothing() -> None:
+    """Among 1, 12 and 2, the 12 is decided at the root and after the 1: its unit is -0.5 - 0.25.
+
+    Of a set of one nothing is decided. Of two replies, each of 2 tokens, every token is a unit.
+    """
+    end = 9
+    trie = ActionTrie.build({1: (1, end), 12: (1, 2, end), 2: (2, end)})
+    only, free = ActionTrie.build({7: (7, end)}), FreeText(frozenset({end}), 5)
+    log_probs = [[-0.5, -0.25], [], [-1.0], [-2.0, -4.0]]
+    answers = [(trie, (1, 2, end)), (only, (7, end)), (trie, (2, end)), (free, (3, end))]
+    buffer = TurnBuffer(normalize=False)
+    for turn, ((constraint, tokens), own) in enumerate(zip(answers, log_probs, strict=True)):
+        buffer.add(turn, decision(constraint, tokens, *own), float(turn), 0.0)
+    buffer.compute_returns_and_advantage()
+    batch = buffer.batch(np.array([3, 0, 1, 2]))
+    assert batch.units == 5 and batch.turn_of_unit.tolist() == [0, 0, 1, 2, 3]
+    assert batch.sampler_log_probs.tolist() == [-2.0, -4.0, -0.75, 0.0, -1.0]
+    assert batch.unit_of_token.tolist() == [0, 1, 2, 2, 4]
+    assert batch.sum_over_units(torch.arange(1.0, 6.0)).tolist() == [1.0, 2.0, 7.0, 0.0, 5.0]
+
+
+def test_the_scorers_column_is_filled_turn_by_turn() -> None:
+    """The sampler's stays; turns that were not scored keep the sampler's as their old ones."""
+    buffer = TurnBuffer(normalize=False)
+    log_probs = [(-0.5, -1.0), (-2.0,), (-4.0, -8.0, -16.0)]
+    for turn, (tokens, own) in enumerate(zip([(5, 6), (7,), (8, 9, 10)], log_probs, strict=True)):
+        buffer.add(turn, decision(FREE, tokens, *own), turn + 1.0, 0.0)
+    buffer.compute_returns_and_advantage()
+    buffer.put_scored(np.array([2, 0]), torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]))
+    batch = buffer.batch(np.arange(3))
+    assert batch.old_log_probs.tolist() == [4.0, 5.0, -2.0, 1.0, 2.0, 3.0]
+    assert batch.sampler_log_probs.tolist() == [-0.5, -1.0, -2.0, -4.0, -8.0, -16.0]
+    assert buffer.sampler_gap().tolist() == [4.5, 6.0, 0.0, 5.0, 10.0, 19.0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        # The only branching node of TRIE has one log-probability, a written token one each.
+        (decision(TRIE, (10,), -0.5, -0.5), "1 decided tokens was given 2 log-probabilities"),
+        (decision(FREE, (1, 2), -1.0), "2 decided tokens was given 1 log-probabilities"),
+        (decision(FREE, (1,), -1.0, -1.0), "1 decided tokens was given 2 log-probabilities"),
+        (decision(TRIE, (99,), -0.5), r"the tokens \[99\] are the answer of none of \[0, 1, 2\]"),
+    ],
+)
+def test_decisions_that_are_refused(wrong: Decision, message: str) -> None:
+    buffer = TurnBuffer()
+    with pytest.raises(ValueError, match=message):
+        buffer.add(0, wrong, 0.0, 0.0)
+    assert len(buffer) == 0
+
+
+def test_there_are_no_batches_before_the_advantages() -> None:
+    buffer = TurnBuffer()
+    for turn in range(2):
+        add(buffer, turn, 0.0, 0.0)  # the second makes the advantages stale
+        with pytest.raises(RuntimeError, match="call compute_returns_and_advantage"):
+            next(buffer.get(1))
+        buffer.compute_returns_and_advantage()
+
+
+def test_reset_forgets() -> None:
+    buffer = TurnBuffer()
+    add(buffer, 0, 1.0, 0.0)
+    buffer.bootstrap(0, 5.0)
+    buffer.compute_returns_and_advantage()
+    buffer.reset()
+    assert len(buffer) == 0 and buffer.advantages is None and list(buffer.get(4)) == []
+    add(buffer, 0, 1.0, 0.0)
+    buffer.compute_returns_and_advantage()
+    assert buffer.returns is not None and buffer.returns.tolist() == [1.0]  # the old bootstrap is gone
+
+
+# -- advantages and terms of the loss ------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=1, max_size=8),
+    st.floats(-1, 1),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_is_the_sum_it_stands_for(
+    turns: list[tuple[float, float]], last: float, gamma: float, lam: float
+) -> None:
+    """A_t = Σ_k (γλ)^k δ_{t+k}."""
+    rewards, values = (np.array(column) for column in zip(*turns, strict=True))
+    following = [*values[1:], last]
+    deltas = [r + gamma * n - v for r, n, v in zip(rewards, following, values, strict=True)]
+    expected = [
+        sum((gamma * lam) ** k * delta for k, delta in enumerate(deltas[t:])) for t in range(len(deltas))
+    ]
+    assert np.allclose(gae(rewards, values, last, gamma, lam)[0], expected)
+
+
+def test_groups_are_normalised_apart() -> None:
+    """Seat 0: 1, 3 → mean 2, deviation 1; seat 1: 10, 10, 40 → mean 20, deviation √200 = 14.142."""
+    out = normalize_by_group(np.array([1.0, 10.0, 3.0, 10.0, 40.0]), ["0", "1", "0", "1", "1"])
+    root = math.sqrt(2)
+    assert out == pytest.approx([-1.0, -1 / root, 1.0, -1 / root, root], abs=1e-6)
+
+
+def test_groups_without_a_spread_are_zero() -> None:
+    """The deviation of one value, or of equal ones, is 0, and 0/0 must not reach the loss."""
+    one = normalize_by_group(np.array([5.0, 1.0, 3.0]), ["alone", "b", "b"])
+    assert one == pytest.approx([0.0, -1.0, 1.0])
+    assert np.abs(normalize_by_group(np.full(7, 0.1), [None] * 7)).max() < 1e-6
+    assert normalize_by_group(np.zeros(0), []).shape == (0,)
+
+
+def test_small_spreads_are_not_blown_up() -> None:
+    """±0.001 is the critic's error on episodes of equal reward; it becomes ±0.001 / 0.05, not ±1."""
+    errors = np.array([0.001, -0.001])
+    assert normalize_by_group(errors, [None] * 2) == pytest.approx([0.02, -0.02])
+    assert normalize_by_group(errors, [None] * 2, floor=1e-9) == pytest.approx([1.0, -1.0])
+
+
+def test_explained_variance() -> None:
+    """Var(returns) of 0, 2 is 1; errors 0.5, −0.5 vary by 0.25; a constant error does not vary."""
+    returns = np.array([0.0, 2.0])
+    assert explained_variance(np.array([0.5, 1.5]), returns) == 0.75
+    assert explained_variance(returns + 3.0, returns) == 1.0
+    assert explained_variance(np.zeros(2), returns) == 0.0
+    assert math.isnan(explained_variance(np.array([0.0, 1.0]), np.ones(2)))
+
 
 NONE = torch.zeros(0)
 
@@ -115,7 +309,6 @@ def test_mass_above_the_target_costs_nothing() -> None:
     assert float(part.metrics["legal_loss"].detach()) == pytest.approx(math.log(2) / 3, abs=1e-6)
     assert float(part.metrics["legal_mass"]) == pytest.approx(2.35 / 3)
     part.loss.backward()
-    assert log_mass.grad is not None
     assert log_mass.grad[[0, 2]].tolist() == pytest.approx([0.0, -1 / 6])
 
 
@@ -139,3 +332,81 @@ def test_which_terms_there_are() -> None:
     assert select_terms(mass=False, magnet=False) == always
     assert select_terms(mass=False, magnet=False, reference=False) == always[:3]
     assert select_terms(mass=True, magnet=True) == [*always, illegal_mass_penalty, magnet_divergence]
+
+
+# -- the coefficient of the divergence -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kl", "turns", "horizon", "expected"),
+    [
+        (0.1, 500, 1000, 0.2),  # on target
+        (0.11, 500, 1000, 0.2 * (1 + 0.1 * 0.5)),  # a tenth above the target, for half a horizon
+        (0.095, 1000, 1000, 0.2 * (1 - 0.05)),  # a twentieth below, for one horizon
+        (5.0, 1000, 1000, 0.2 * 1.2),  # far above counts as a fifth
+        (0.0, 50_000, 1000, 0.2 * 0.8),  # so does far below, and 50 horizons count as one
+        (5.0, 1000, None, 0.2),
+    ],
+)
+def test_an_update(kl: float, turns: int, horizon: int | None, expected: float) -> None:
+    control = AdaptiveKLController(coefficient=0.2, target=0.1, horizon=horizon)
+    control.update(kl, turns)
+    assert control.coefficient == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "horizon", "measured"),
+    [(0.0, None, [1, 10, 20, 30]), (0.1, None, list(range(1, 31))), (0.0, 100, list(range(1, 31)))],
+)
+def test_a_fixed_weight_of_0_asks_for_some_divergences(
+    coefficient: float, horizon: int | None, measured: list[int]
+) -> None:
+    control = AdaptiveKLController(coefficient, 0.1, horizon)
+    assert [step + 1 for step in range(30) if control.needs_divergence(step)] == measured
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "target", "horizon"), [(-0.1, 0.1, 10), (0.1, 0.0, 10), (0.1, 0.1, 0), (0.1, -1.0, None)]
+)
+def test_what_is_refused(coefficient: float, target: float, horizon: int | None) -> None:
+    with pytest.raises(ValueError, match=f"got {coefficient}, {target}, {horizon}"):
+        AdaptiveKLController(coefficient, target, horizon)
+
+
+def test_a_divergence_that_is_no_number_is_an_error() -> None:
+    """Such a divergence would make the coefficient, and every later loss, NaN."""
+    control = AdaptiveKLController(0.2, 0.1)
+    with pytest.raises(FloatingPointError, match="divergence from the reference is nan"):
+        control.update(math.nan, 10)
+    assert control.coefficient == 0.2
+
+
+# -- schedules -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        # At 1, 3/4, 1/2, 1/4 and 0 remaining, of 8.
+        ("constant", (8, 8, 8, 8, 8)),
+        ("linear", (8, 6, 4, 2, 0)),
+        # 4 - 4 cos(pi r): cos(pi) = -1, cos(3 pi / 4) = -1/sqrt 2, 0, 1/sqrt 2, 1.
+        ("cosine", (8, 4 + 4 / math.sqrt(2), 4, 4 - 4 / math.sqrt(2), 0)),
+    ],
+)
+def test_by_hand(shape: str, expected: tuple[float, ...]) -> None:
+    values = schedule(shape, 8.0)
+    assert [values(remaining) for remaining in (1, 0.75, 0.5, 0.25, 0)] == pytest.approx(expected, abs=1e-12)
+
+
+def test_an_unknown_shape_is_named() -> None:
+    with pytest.raises(ArgumentError, match=r"'linaer' was given, allowed: .*did you mean 'linear'"):
+        schedule("linaer", 1.0)
+
+
+def test_an_end() -> None:
+    """From 0.3 to 0.06: halfway at 0.18, the mean of the two, in either shape; a constant does not fall."""
+    for shape in ("linear", "cosine"):
+        falling = schedule(shape, 0.3, 0.06)
+        assert [falling(remaining) for remaining in (1.0, 0.5, 0.0)] == pytest.approx([0.3, 0.18, 0.06])
+    assert schedule("constant", 0.3, 0.06)(0.0) == pytest.approx(0.3)

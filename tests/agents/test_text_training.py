@@ -1,17 +1,19 @@
-"""Training on replies as text: the same buffer, losses and loop, with a decision per token."""
+"""Training on texts: replies, with a decision per token, and conversations, whose tokens are read once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium import spaces
 
-from gamespiel.agents.buffer import TurnBuffer
 from gamespiel.agents.learning.kl_control import AdaptiveKLController
 from gamespiel.agents.learning.schedules import schedule
 from gamespiel.agents.models.names import BASE
@@ -21,22 +23,28 @@ from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.episodes import reply_constraint
+from task_gym.replies import visible
 from task_gym.spaces import UnicodeText
-from tests.agents.deciders import Texts
+from task_gym.wrappers import Conversation
+from tests.agents.deciders import Texts, kl
+from tests.agents.test_update import train_in_batches
 from tests.agents.toys import (
-    TEXT,
+    N_ACTIONS,
+    ONE_STEP,
     Echo,
+    Stairs,
+    assert_same_step,
     collect,
-    gradient_of,
+    draw_batches,
     make_policy,
     make_ppo,
-    randomise,
+    prompts_of,
     rows_of,
+    same_noise,
     trained,
 )
 
 FREE = AdaptiveKLController(0.0, 0.1, horizon=None)
-ONE_STEP = {"mini_batch_size": 64, "gradient_accumulation_steps": 1, "ppo_epochs": 1}
 
 
 def writer(length: int = 3, **kwargs: Any) -> LLMPPO:
@@ -52,52 +60,6 @@ def learner(**kwargs: Any) -> LLMPPO:
     return model
 
 
-# -- the buffer ----------------------------------------------------------------------------------------------
-
-
-FREE_TEXT = FreeText(ends=frozenset({2}), max_new_tokens=4)
-
-
-def replied(tokens: tuple[int, ...], log_probs: list[float]) -> Decision:
-    return Decision((1,), FREE_TEXT, tokens, np.array(log_probs, dtype=np.float32))
-
-
-def written_buffer() -> TurnBuffer:
-    """Replies of 2, 1 and 3 tokens, in episodes of their own; rewards 1, 2, 3, values 0."""
-    buffer = TurnBuffer(normalize=False)
-    log_probs = ([-0.5, -1.0], [-2.0], [-4.0, -8.0, -16.0])
-    for turn, (tokens, own) in enumerate(zip([(5, 6), (7,), (8, 9, 10)], log_probs, strict=True)):
-        buffer.add(turn, replied(tokens, own), turn + 1.0, 0.0)
-    buffer.compute_returns_and_advantage()
-    return buffer
-
-
-def test_minibatches_of_replies() -> None:
-    """Each token is a ratio unit of its own."""
-    batch = written_buffer().batch(np.array([2, 0]))
-    assert [decision.tokens for decision in batch.decisions] == [(8, 9, 10), (5, 6)]
-    assert batch.unit_of_token.tolist() == [0, 1, 2, 3, 4] and batch.turn_of_unit.tolist() == [0, 0, 0, 1, 1]
-    assert batch.sampler_log_probs.tolist() == [-4, -8, -16, -0.5, -1] and batch.advantages.tolist() == [3, 1]
-
-
-def test_the_scorers_column_is_filled_turn_by_turn() -> None:
-    """The sampler's stays; turns that were not scored keep the sampler's as their old ones."""
-    buffer = written_buffer()
-    buffer.put_scored(np.array([2, 0]), torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]))
-    batch = buffer.batch(np.arange(3))
-    assert batch.old_log_probs.tolist() == [4.0, 5.0, -2.0, 1.0, 2.0, 3.0]
-    assert batch.sampler_log_probs.tolist() == [-0.5, -1.0, -2.0, -4.0, -8.0, -16.0]
-    assert buffer.sampler_gap().tolist() == [4.5, 6.0, 0.0, 5.0, 10.0, 19.0]
-
-
-def test_replies_without_a_number_for_each_token_are_refused() -> None:
-    buffer = TurnBuffer()
-    for tokens, log_probs in (((1, 2), [-1.0]), ((1,), [-1.0, -1.0])):
-        with pytest.raises(ValueError, match=rf"{len(tokens)} decided tokens .* {len(log_probs)} log-prob"):
-            buffer.add(0, replied(tokens, log_probs), 0.0, 0.0)
-    assert len(buffer) == 0
-
-
 # -- the loss ------------------------------------------------------------------------------------------------
 
 
@@ -108,7 +70,6 @@ def test_the_losses_are_means_over_tokens_and_the_critics_over_turns() -> None:
     """
     model = learner(**ONE_STEP, temperature=0.6)
     buffer = model.rollout_buffer
-    assert buffer.advantages is not None and buffer.returns is not None
     counts = np.array([len(decision.tokens) for decision in buffer.decisions])
     assert len(set(counts)) > 1 and np.abs(buffer.advantages).max() > 0.1
     with torch.no_grad():
@@ -135,7 +96,7 @@ def test_the_divergence_is_per_token(estimator: str) -> None:
         with policy.adapters.use(BASE):
             base = texts.evaluate(prompts, replies)
         log_ratio = base.log_probs - own.log_probs
-        expected = own.kl_to(base) if estimator == "exact" else log_ratio.exp() - 1 - log_ratio
+        expected = kl(own, base) if estimator == "exact" else log_ratio.exp() - 1 - log_ratio
     assert trained(model)["train/kl_ref"] == pytest.approx(float(expected.mean()), rel=1e-3)
     assert float(expected.mean()) > 1e-3
 
@@ -143,21 +104,12 @@ def test_the_divergence_is_per_token(estimator: str) -> None:
 @pytest.mark.parametrize(("tokens", "estimator"), [(1, "exact"), (130, "k3")])
 def test_the_gradient_does_not_depend_on_the_forwards(tokens: int, estimator: str) -> None:
     """Forwards have different numbers of tokens; a budget of one token gives each turn its own."""
-    some = {
-        "kl_estimator": estimator,
-        "ent_coef": 0.1,
-        "vf_coef": 0.5,
-        "kl": AdaptiveKLController(0.3, 1.0, None),
-    }
-    whole, split = (learner(**ONE_STEP, **some, tokens_per_backward=budget) for budget in (10**6, tokens))
-    found = [trained(model) for model in (whole, split)]
-    difference = (gradient_of(split) - gradient_of(whole)).norm() / gradient_of(whole).norm()
-    assert difference < 1e-5
-    for name in ("policy_loss", "value_loss", "entropy", "kl_ref"):
-        assert found[1][f"train/{name}"] == pytest.approx(found[0][f"train/{name}"], rel=1e-4, abs=1e-7)
-
-
-# -- rollouts ------------------------------------------------------------------------------------------------
+    some = {"kl_estimator": estimator, "ent_coef": 0.1, "vf_coef": 0.5}
+    weighted = {"kl": AdaptiveKLController(0.3, 1.0, None)}
+    whole, split = (
+        learner(**ONE_STEP, **some, **weighted, tokens_per_backward=budget) for budget in (10**6, tokens)
+    )
+    assert_same_step(whole, split)
 
 
 def test_replies_that_are_cut_are_marked_and_penalised() -> None:
@@ -193,9 +145,7 @@ def test_save_and_load(tmp_path: Path) -> None:
 
 
 def text_policy(**kwargs: Any) -> LLMPolicy:
-    policy = LLMPolicy(TEXT, UnicodeText(1000), lambda _: 1e-3, lora={"r": 4}, max_new_tokens=5, **kwargs)
-    randomise(policy, 0.1)
-    return policy
+    return make_policy(space=UnicodeText(1000), adapters=0.1, max_new_tokens=5, **kwargs)
 
 
 def test_the_verbs() -> None:
@@ -212,28 +162,9 @@ def test_the_verbs() -> None:
         policy.get_distribution(texts, np.ones((2, 2)))
 
 
-@pytest.mark.parametrize(
-    ("space", "settings", "message"),
-    [
-        (spaces.Discrete(2), {"decode": "text"}, r"got decode='text' and Discrete\(2\)"),
-        (UnicodeText(9), {"decode": "choice"}, r"got decode='choice' and UnicodeText\(0, 9\)"),
-        (UnicodeText(9), {"decode": "txt"}, r"did you mean 'text'"),
-        (spaces.Discrete(2), {"think": True}, r"think=True is for a policy that writes"),
-    ],
-)
-def test_settings_that_do_not_go_together(
-    space: spaces.Space[Any], settings: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        LLMPolicy(TEXT, space, lambda _: 1e-3, **settings)
-
-
 def test_a_policy_that_chooses_writes_at_temperature_one() -> None:
     assert reply_constraint(make_policy(3, temperature=0.5), 4) == FreeText(frozenset({2}), 4, 1.0)
     assert reply_constraint(text_policy(temperature=0.5), 4) == FreeText(frozenset({2}), 4, 0.5)
-
-
-# -- learning ------------------------------------------------------------------------------------------------
 
 
 def collect_rewards(make_env: Callable[[], Echo], rate: float, **kwargs: Any) -> list[float]:
@@ -258,3 +189,198 @@ def test_an_answer_of_one_token_and_of_five() -> None:
     assert 0.25 < rewards[0] < 0.7 and np.mean(rewards[-10:]) > 0.9
     rewards = collect_rewards(lambda: Echo(5, "01"), 3e-3, max_new_tokens=6, ent_coef=0.01)
     assert rewards[0] < 0.5 and np.mean(rewards[-10:]) > 0.9
+
+
+# -- conversations -------------------------------------------------------------------------------------------
+
+
+SHARED = {"policy_kwargs": {"lora": {"r": 4}, "model": {"reading": "shared"}}}
+PADDED = {"policy_kwargs": {"lora": {"r": 4}, "model": {"reading": "padded"}}}
+LEARNS = {"batch_size": 10, "adapters": 0.05, "max_grad_norm": 1e9, "ent_coef": 0.1, "vf_coef": 0.5}
+
+
+def talking(make: Any = Stairs) -> gym.Env[Any, Any]:
+    return Conversation(make())
+
+
+def talker(**kwargs: Any) -> LLMPPO:
+    model = make_ppo(talking, **LEARNS | SHARED | kwargs)
+    assert collect(model)
+    return model
+
+
+def episodes_of(model: LLMPPO) -> list[list[Any]]:
+    decisions = model.rollout_buffer.decisions
+    return [[decisions[turn] for turn in turns] for turns in model.rollout_buffer.list_episodes()]
+
+
+def distinct(sequences: Any) -> int:
+    """Returns the number of tokens of a tree of sequences."""
+    return len({tuple(sequence[: n + 1]) for sequence in sequences for n in range(len(sequence))})
+
+
+def test_a_conversation_is_read_once_in_play() -> None:
+    """Each distinct token, but the last of a prompt, which has to be read for its answer to follow.
+
+    Answers of several tokens are read on beyond the prompts: each node of their tries but the first.
+    """
+    model = make_ppo(talking, **LEARNS | SHARED, envs=10)
+    assert collect(model)
+    episodes = episodes_of(model)
+    assert len(episodes) == 10 and max(map(len, episodes)) > 2
+    for decisions in episodes:
+        for one, other in pairwise(decisions):
+            so_far = one.prompt + one.tokens
+            assert other.prompt[: len(so_far)] == so_far and other.left_out == 0
+    prompts = prompts_of(model)
+    read, least = model.policy.engine.tokens_read, distinct(prompts)
+    nodes = sum(
+        len(decision.constraint.nodes) > 1 and len(decision.log_probs) - 1
+        for decision in model.rollout_buffer.decisions
+    )
+    assert least <= read <= least + nodes + len(prompts) < 0.8 * sum(map(len, prompts))
+
+
+def forget_between_turns(sampler: Any) -> None:
+    sample = sampler.sample
+
+    def sample_forgetfully(requests: Any) -> Any:
+        sampler.end_episodes()
+        return sample(requests)
+
+    sampler.sample = sample_forgetfully
+
+
+def play_both(make_env: Any, budget: int, **settings: Any) -> tuple[list[Decision], dict[str, int]]:
+    """Returns the decisions of a sampler, the same as of a forgetful one, and the tokens that both read."""
+    played, read = list[list[Decision]](), dict[str, int]()
+    for name, tokens in (("forgetful", 10**6), ("own", budget)):
+        model = make_ppo(make_env, tokens_per_forward=tokens, **settings)
+        if name == "forgetful":
+            forget_between_turns(model.policy.sampler)
+        assert collect(model)
+        played.append(model.rollout_buffer.decisions)
+        read[name] = model.policy.engine.tokens_read
+    expected, own = played
+    assert [(d.prompt, d.tokens) for d in own] == [(d.prompt, d.tokens) for d in expected]
+    for a, b in zip(own, expected, strict=True):
+        assert np.allclose(a.log_probs, b.log_probs, atol=1e-5)
+    return own, read
+
+
+@pytest.mark.parametrize("reading", [SHARED, PADDED])
+@pytest.mark.parametrize("budget", [10**6, 300])
+def test_what_is_kept_changes_no_decision(reading: Any, budget: int) -> None:
+    """Nor does a budget with place for some of the conversations only."""
+    _, read = play_both(talking, budget, **LEARNS | reading, envs=5)
+    if reading is SHARED:
+        assert read["own"] < read["forgetful"]
+
+
+def test_nothing_is_kept_after_an_update_or_a_round_of_play() -> None:
+    model = talker()
+    engine, observation = model.policy.engine, Conversation(Stairs()).reset(seed=1)[0]
+    masks = np.ones((1, N_ACTIONS), dtype=bool)
+
+    def read_again() -> int:
+        before = engine.tokens_read
+        model.policy.decide([observation], masks, same_noise(0.0, 1))
+        return engine.tokens_read - before
+
+    whole, again = read_again(), read_again()
+    assert again < whole
+    assert collect(model) and read_again() == whole
+    model.train()
+    assert read_again() == whole  # nothing of the old weights is used
+
+
+def test_optimizer_batches_are_whole_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Episodes in a drawn order, until there are at least 8 turns; the last batch may have fewer."""
+    model = talker(mini_batch_size=4, gradient_accumulation_steps=2, ppo_epochs=2)
+    model.step = 3
+    batches = train_in_batches(model, monkeypatch)
+    episodes = [[decision.prompt for decision in episode] for episode in episodes_of(model)]
+    expected = draw_batches(episodes, 3, 8)
+    assert [sorted(batch) for batch in batches] == [sorted(batch) for batch in expected]
+    assert len(expected) > 4
+
+
+@pytest.mark.parametrize("tokens", [400, 10**6])
+def test_gradients_are_those_of_reading_each_turn_alone(tokens: int) -> None:
+    """Budgets of a stretch of turns, whose prefix is read again, and of all."""
+    assert_same_step(talker(**PADDED, **ONE_STEP), talker(**ONE_STEP, tokens_per_backward=tokens))
+
+
+def test_the_update_reads_a_conversation_once() -> None:
+    """Prompts and the nodes of answers, each distinct token once; the reference reads them again."""
+    model = talker(**ONE_STEP, tokens_per_forward=10**6, tokens_per_backward=10**6, legal_coef=0.0)
+    before = model.policy.engine.tokens_read
+    model.train()
+    sequences = [decision.prompt + decision.tokens[:-1] for decision in model.rollout_buffer.decisions]
+    read = model.policy.engine.tokens_read - before
+    assert distinct(prompts_of(model)) <= read / 2 <= distinct(sequences)
+    assert read / 2 < 0.8 * sum(map(len, prompts_of(model)))
+
+
+def test_metrics_say_how_long_conversations_are_and_how_many_are_cut() -> None:
+    whole, cut = (
+        make_ppo(talking, batch_size=6, policy_kwargs={"lora": {"r": 4}, "context_tokens": limit})
+        for limit in (None, 150)
+    )
+    for model in (whole, cut):
+        model.learn(6)
+    (row,), (short,) = rows_of(whole), rows_of(cut)
+    assert row["rollout/conversations_cut"] == 0 < short["rollout/conversations_cut"] < 1
+    lengths = [len(decision.prompt) for decision in cut.rollout_buffer.decisions]
+    assert short["rollout/conversation_tokens"] == pytest.approx(np.mean(lengths))
+    assert max(lengths) <= 150 < max(len(decision.prompt) for decision in whole.rollout_buffer.decisions)
+    assert math.isfinite(short["train/policy_loss"])
+
+
+class Questions(Echo):
+    """Two turns of ``Echo``, the second of which asks for the same."""
+
+    def reset(self, **options: Any) -> Any:
+        self.asked = 0
+        self.first = super().reset(**options)
+        return self.first
+
+    def step(self, action: str) -> Any:
+        self.asked += 1
+        text, reward, over, cut, info = super().step(action)
+        return (
+            (text, reward, over, cut, info) if self.asked == 2 else (self.first[0], 0.0, False, False, info)
+        )
+
+
+def test_texts_are_conversations_of_their_own_tokens() -> None:
+    """What an untrained model writes is hardly ever what the tokenizer would choose for its text.
+
+    Protocol "evaluate" cuts white space at a reply's ends: such a reply may have to be tokenised anew.
+    """
+    settings = {"lora": {"r": 4}, "model": {"reading": "shared"}, "max_new_tokens": 8, "temperature": 4.0}
+    model = make_ppo(partial(talking, Questions), batch_size=8, envs=8, policy_kwargs=settings)
+    assert collect(model)
+    codec, drifted = model.policy.codec, 0
+    for one, other in episodes_of(model):
+        said = one.tokens if one.cut else one.tokens[:-1]
+        text = codec.decode_reply(said)
+        if visible(text) == text:
+            assert other.prompt[: len(one.prompt) + len(said)] == one.prompt + said
+            drifted += codec.encode_text(text) != said
+    assert drifted > 0
+    assert math.isfinite(trained(model)["train/policy_loss"])
+
+
+@pytest.mark.parametrize("budget", [10**6, 300])
+def test_a_written_reply_is_read_once(budget: int) -> None:
+    """Each distinct token of prompts and replies, and once more each prompt's last.
+
+    A reply's last token is read with the next prompt, and not at all if there is none.
+    """
+    settings = {"lora": {"r": 4}, "model": {"reading": "shared"}, "max_new_tokens": 8, "temperature": 1.5}
+    own, read = play_both(partial(talking, Questions), budget, batch_size=8, envs=8, policy_kwargs=settings)
+    texts = [d.prompt + d.tokens[:-1] for d in own]
+    assert max(len(d.tokens) for d in own) == 8
+    if budget == 10**6:
+        assert distinct(texts) <= read["own"] <= distinct(texts) + len(own) < read["forgetful"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,21 @@ from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.models.memory import MemoryLimitError, is_out_of_memory
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.noise import permutation
-from tests.agents.toys import Bandit, asked, collect, gradient_of, make_ppo, rows_of, trained
+from tests.agents.toys import (
+    ONE_STEP,
+    Bandit,
+    Begun,
+    asked,
+    assert_same_step,
+    collect,
+    draw_batches,
+    gradient_of,
+    make_ppo,
+    prompts_of,
+    relative,
+    rows_of,
+    trained,
+)
 
 Score = Callable[..., Any]
 
@@ -29,10 +44,6 @@ def learner(**kwargs: Any) -> LLMPPO:
 
 def weights_of(model: LLMPPO) -> torch.Tensor:
     return torch.cat([p.detach().clone().flatten() for p in model.policy.trainable_parameters()])
-
-
-def relative(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float((a - b).norm() / b.norm())
 
 
 def around_scores(
@@ -50,6 +61,17 @@ def around_scores(
     monkeypatch.setattr(model.policy.scorer, "score", instead)
 
 
+def strike(model: LLMPPO, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Lets one scoring with gradients find no memory."""
+
+    def strike(k: int, prompts: list[Any], score: Score) -> Any:
+        if k == at:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return score()
+
+    around_scores(model, monkeypatch, strike)
+
+
 def train_in_batches(model: LLMPPO, monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
     """Makes the learner's update; returns the prompts of each of its optimizer steps."""
     batches: list[list[Any]] = [[]]
@@ -64,11 +86,6 @@ def train_in_batches(model: LLMPPO, monkeypatch: pytest.MonkeyPatch) -> list[lis
     model.train()
     assert batches.pop() == []  # nothing is scored after the last optimizer step
     return batches
-
-
-def prompts_of(model: LLMPPO) -> list[Any]:
-    """Returns the prompts of the buffer's turns."""
-    return [decision.prompt for decision in model.rollout_buffer.decisions]
 
 
 # -- forwards ------------------------------------------------------------------------------------------------
@@ -116,9 +133,7 @@ def test_the_number_of_optimizer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 class Doors(Bandit):
     """A bandit behind one of four doors, which its text names."""
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Begun:
         super().reset(seed=seed)
         return f"door {self.np_random.integers(4)}{asked((0, 1))}", {"game": "bandit", "seat": 0}
 
@@ -132,29 +147,15 @@ def test_optimizer_batches_of_whole_prompts(monkeypatch: pytest.MonkeyPatch) -> 
     texts = prompts_of(model)
     doors = list(dict.fromkeys(texts))  # in the order in which they were met
     assert len(doors) == 4 and len(texts) == 24
-    expected, drawn = [], list[Any]()
-    for epoch in (0, 1):
-        for at in permutation(0, 3, epoch, 4):
-            drawn += [doors[at]] * texts.count(doors[at])
-            if len(drawn) >= 8:
-                expected.append(drawn)
-                drawn = []
-        expected, drawn = ([*expected, drawn] if drawn else expected), []
-    assert batches == expected
+    assert batches == draw_batches([[door] * texts.count(door) for door in doors], 3, 8)
     assert 2 < len(batches) < 2 * 4  # some of them have several doors
 
 
 @pytest.mark.parametrize("tokens", [1, 150])
 def test_the_gradient_does_not_depend_on_the_forwards(tokens: int) -> None:
     """A budget of one token, which each turn exceeds, gives every turn a forward of its own."""
-    one_step = {"mini_batch_size": 64, "gradient_accumulation_steps": 1, "ppo_epochs": 1}
-    whole, split = (learner(**one_step, tokens_per_backward=budget) for budget in (10**6, tokens))
-    metrics = [trained(model) for model in (whole, split)]
-    assert len(whole.rollout_buffer) <= 64  # one optimizer step: its gradient stays to be seen
-    assert relative(gradient_of(split), gradient_of(whole)) < 1e-5
-    names = ("policy_loss", "value_loss", "entropy", "kl_ref", "actor_grad_norm", "critic_grad_norm")
-    for name in names:
-        assert metrics[1][f"train/{name}"] == pytest.approx(metrics[0][f"train/{name}"], rel=1e-4, abs=1e-7)
+    whole, split = (learner(**ONE_STEP, tokens_per_backward=budget) for budget in (10**6, tokens))
+    assert_same_step(whole, split, "actor_grad_norm", "critic_grad_norm")
 
 
 def test_tokens_per_decision() -> None:
@@ -209,13 +210,7 @@ def test_the_update_repeats_a_step_that_finds_no_memory(
     some = {"mini_batch_size": 12, "gradient_accumulation_steps": 1, "ppo_epochs": 2}
     calm, struck = learner(**some, tokens_per_backward=300), learner(**some, tokens_per_backward=300)
     expected = trained(calm)
-
-    def strike(k: int, prompts: list[Any], score: Score) -> Any:
-        if k == 3:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return score()
-
-    around_scores(struck, monkeypatch, strike)
+    strike(struck, monkeypatch, at=3)
     found = trained(struck)
     assert relative(gradient_of(struck), gradient_of(calm)) < 1e-4
     assert relative(weights_of(struck), weights_of(calm)) < 1e-5
@@ -238,11 +233,7 @@ def test_errors_that_smaller_forwards_do_not_help(
     error: Exception, raised: type[Exception], message: str, falls: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = learner()
-
-    def fail(k: int, prompts: list[Any], score: Score) -> Any:
-        raise error
-
-    around_scores(model, monkeypatch, fail)
+    around_scores(model, monkeypatch, Mock(side_effect=error))
     with pytest.raises(raised, match=message):
         model.train()
     assert (model.policy.budgets.tokens_per_backward < 4096) == falls
@@ -438,12 +429,6 @@ def test_in_bfloat16_memory_that_runs_out_at_once_is_no_reason_for_a_gap(
 ) -> None:
     """Before the first optimizer step, the turns are scored again in the smaller forwards."""
     model = half(tokens_per_backward=400, ppo_epochs=1, learning_rate=1e-12)
-
-    def strike(k: int, prompts: list[Any], score: Score) -> Any:
-        if k == 0:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return score()
-
-    around_scores(model, monkeypatch, strike)
+    strike(model, monkeypatch, at=0)
     found = trained(model)
     assert found["train/tokens_per_backward"] == 200 and found["train/approx_kl"] == 0

@@ -1,7 +1,9 @@
-"""``TextVecEnv``: the behaviour that Stable-Baselines3 expects of a vector."""
+"""The environments of a step, as Stable-Baselines3 expects a vector, and the starts of its episodes."""
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -10,8 +12,14 @@ import pytest
 from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME, get_action_masks, is_masking_supported
 
 from gamespiel.agents.rollout import ACTION_MASKS
+from gamespiel.agents.starts import Starts, check_not_sampled
 from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.errors import ArgumentError, SamplerError
+from task_gym.samplers import Failures, LearningProgress, Stages, Start
+from task_gym.samplers.base import State
+from task_gym.wrappers import Curriculum, FailureReplay
 from tests.agents.toys import N_ACTIONS, TEXT, Bandit, Stairs
+from tests.task_gym.tasks import Tenths
 
 
 def first_legal(env: TextVecEnv) -> np.ndarray:
@@ -126,3 +134,141 @@ def test_a_backend_that_is_down_does_not_hang() -> None:
 
     with pytest.raises(RuntimeError, match=r"1000 episodes in a row .* result 'fault' \(it is gone\): exp"):
         TextVecEnv([Down]).reset()
+
+
+# -- the starts of a step's episodes -------------------------------------------------------------------------
+
+
+class Asked:
+    """A sampler that replays, or seeds, the addresses that it is given, and keeps what it hears."""
+
+    def __init__(self, starts: dict[tuple[int, int], Start]) -> None:
+        self.starts, self.asked, self.heard = starts, [], []  # type: ignore[var-annotated]
+
+    def draw(self, address: Any = None) -> Start:
+        self.asked.append(address)
+        return self.starts.get(address, Start())
+
+    def record(self, outcomes: Any) -> list[State]:
+        self.heard += list(outcomes)
+        return []
+
+    def stats(self) -> State:
+        shares = {"easy": 0.25, "hard": 0.75}
+        return {"heard": len(self.heard), "names": ["a list is not shown"], "label": "x", "shares": shares}
+
+    def state_dict(self) -> State:
+        return {"heard": len(self.heard)}
+
+    def load_state_dict(self, state: State) -> None:
+        self.heard = [None] * state["heard"]
+
+
+def info(score: float | None, **more: Any) -> dict[str, Any]:
+    ended = {"task_id": 7, "seed": 1, "opponent": "first", "game": "toy", "score": score}
+    result = "fault" if score is None else "win" if score > 0.5 else "loss"
+    return {**ended, "success": (score or 0) > 0.5, "result": result, **more}
+
+
+def test_failures_are_asked_first_and_the_rest_is_the_curriculums() -> None:
+    """The first of step 4's three episodes is a replay; the second has no seed of its own."""
+    replay = Start(7, "first", 11, replayed=True)
+    failures, stages = Asked({(4, 0): replay}), Asked({(4, 2): Start(8, "mcts", 12)})
+    drawn = Starts(stages, failures).draw(4, [100, 101, 102])
+    assert drawn == [replay, Start(seed=101), Start(8, "mcts", 12)]
+    assert failures.asked == [(4, 0), (4, 1), (4, 2)] and stages.asked == [(4, 1), (4, 2)]
+    assert [start.options for start in drawn] == [
+        {"task_id": 7, "opponent": "first"}, {}, {"task_id": 8, "opponent": "mcts"},
+    ]  # fmt: skip
+
+
+def test_each_of_both_may_be_missing() -> None:
+    assert Starts(None, Failures()).draw(0, [5, 6]) == [Start(seed=5), Start(seed=6)]
+    (start,) = Starts(Stages([{"name": "only", "opponent": "first"}])).draw(0, [5])
+    assert start.opponent == "first" and start.seed not in (None, 5)
+
+
+def test_outcomes_are_told_in_the_order_of_episodes_with_what_was_played() -> None:
+    failures, stages = Asked({}), Asked({})
+    starts = Starts(stages, failures)
+    given = [Start(None, "mcts", 1), Start(7, "first", 3, replayed=True)]
+    starts.record(given, [info(1.0, seed=1, opponent="random"), info(0.0, seed=3)])
+    assert failures.heard == stages.heard
+    # Who really played is in the info: "random" stands in for "mcts" in games of simultaneous moves.
+    assert [outcome.start for outcome in stages.heard] == [Start(7, "random", 1), given[1]]
+    assert [outcome.success for outcome in stages.heard] == [True, False]
+    assert starts.metrics() == {
+        "curriculum/heard": 2, "curriculum/label": "x", "replay/heard": 2, "replay/label": "x",
+        "curriculum/shares/easy": 0.25, "curriculum/shares/hard": 0.75,
+        "replay/shares/easy": 0.25, "replay/shares/hard": 0.75, "replay/share": 0.5,
+    }  # fmt: skip
+
+
+def test_groups_have_a_success_rate_per_step() -> None:
+    """Two of "a", of which one is a success, a fault of "b", and a replay, which is of no group."""
+    starts = Starts(LearningProgress([{"name": "a"}, {"name": "b"}]))
+    drawn = [Start(note=(0,)), Start(note=(0,)), Start(note=(1,)), Start(note=(0,), replayed=True)]
+    starts.record(drawn, [info(1.0), info(0.5), info(None), info(1.0)])
+    rates = {name: value for name, value in starts.metrics().items() if "success" in name}
+    assert rates == {"curriculum/success/a": 0.5}
+    starts.record(drawn[2:3], [info(1.0)])  # the step before is forgotten
+    assert "curriculum/success/a" not in starts.metrics()
+
+
+def test_a_fault_counts_nowhere() -> None:
+    starts = Starts(Stages([{"name": "only"}]), Failures())
+    before = starts.state_dict()
+    starts.record(starts.draw(0, [1, 2]), [info(None), info(None)])
+    assert starts.state_dict() == before
+    starts.record(
+        [Start(7, "first", 3, replayed=True), *starts.draw(0, [2])], [info(None), info(0.0, seed=2)]
+    )
+    assert starts.metrics()["replay/share"] == 0.0
+    starts.load_state_dict(before)
+    starts.record(starts.draw(0, [1, 2]), [info(None), info(0.0)])
+    metrics = starts.metrics()
+    assert (metrics["curriculum/episodes"], metrics["replay/size"]) == (1, 1)
+
+
+def test_draws_depend_on_address_and_state_alone() -> None:
+    """Another object with the same state draws the same, whatever either drew before."""
+
+    def make() -> Starts:
+        stages = [
+            {"name": name, "task_ids": [(0, 999)], "threshold": 0.5, "min_episodes": 2} for name in "abc"
+        ]
+        return Starts(Stages(stages, earlier_share=0.5), Failures(failure_replay_prob=0.5))
+
+    one, other = make(), make()
+    for step in range(3):
+        drawn = one.draw(step, range(8))
+        ends = [
+            info(float(start.task_id % 2), task_id=start.task_id, seed=start.seed)  # type: ignore[operator]
+            for start in drawn
+        ]
+        one.record(drawn, ends)
+    other.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    assert one.metrics()["curriculum/stage"] == 2 and one.metrics()["replay/size"] > 2
+    other.draw(99, range(3))
+    assert other.draw(3, range(8)) == one.draw(3, range(8)) != one.draw(4, range(8))
+    assert any(start.replayed for start in one.draw(3, range(8)))
+
+
+def test_another_samplers_state_and_another_environment() -> None:
+    starts = Starts(Stages([{"name": "a"}]))
+    with pytest.raises(SamplerError, match=r"names \['b'\] was given"):
+        starts.load_state_dict(Starts(Stages([{"name": "b"}])).state_dict())
+    with pytest.raises(KeyError, match=r"curriculum"):
+        starts.load_state_dict({})
+    with pytest.raises(ArgumentError, match=r"no score and result"):
+        starts.record([Start(seed=1)], [{"game": "toy"}])
+
+
+@pytest.mark.parametrize(
+    "wrapped", [Curriculum(Tenths(), Stages([{"name": "a"}])), FailureReplay(Tenths(), Failures())]
+)
+def test_samplers_around_environments_are_refused(wrapped: Any) -> None:
+    """The algorithm seeds every reset: the one would draw anew for each, and the other replay nothing."""
+    check_not_sampled(SimpleNamespace(envs=[Tenths()]))
+    with pytest.raises(ArgumentError, match=rf"env: {wrapped.class_name()} was given around an environment"):
+        check_not_sampled(SimpleNamespace(envs=[Tenths(), wrapped]))

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
 import shutil
-from collections.abc import Callable
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +22,7 @@ from gamespiel.agents.models.adapter_sets import UnknownAdaptersError
 from gamespiel.agents.models.names import BASE, NEWEST
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.vllm import folders as folders_module
+from gamespiel.agents.sampling.vllm import server as vllm_server
 from gamespiel.agents.sampling.vllm.checks import Needs, UnsuitableServerError
 from gamespiel.agents.sampling.vllm.choices import ServedChoices
 from gamespiel.agents.sampling.vllm.comparison import GapError
@@ -23,10 +30,10 @@ from gamespiel.agents.sampling.vllm.connect import connect
 from gamespiel.agents.sampling.vllm.folders import AdapterFolders
 from gamespiel.agents.sampling.vllm.probe import StaleAdaptersError
 from gamespiel.agents.sampling.vllm.reader import LocalReader, NodeQuery
-from gamespiel.agents.sampling.vllm.replicas import Replicas
-from gamespiel.agents.sampling.vllm.server import Server, ServerError
+from gamespiel.agents.sampling.vllm.replicas import Patience, Replicas
+from gamespiel.agents.sampling.vllm.server import BrokenAnswerError, Server, ServerError
 from task_gym.errors import ArgumentError
-from tests.agents.served import (
+from tests.agents.fake_vllm import (
     LEGAL,
     TEXTS,
     MakeServer,
@@ -227,9 +234,6 @@ def test_a_trainer_that_starts_with_another_keeps_its_folder(
     assert not list(tmp_path.iterdir())
 
 
-# -- the gap -----------------------------------------------------------------------------------------------
-
-
 def test_a_gap_above_the_limit_stops(make_server: MakeServer, plug: Plug) -> None:
     """The server's model becomes another one after all checks."""
     model, server = choosing(total_steps=20), make_server()
@@ -240,26 +244,18 @@ def test_a_gap_above_the_limit_stops(make_server: MakeServer, plug: Plug) -> Non
     assert model.step < 20
 
 
-class Stale:
-    """A sampler that plays the base under the learner's name."""
-
-    def __init__(self, sampler: Any) -> None:
-        self._sampler = sampler
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._sampler, name)
-
-    def sample(self, requests: Any) -> Any:
-        decisions = self._sampler.sample([replace(request, adapters=BASE) for request in requests])
-        return [replace(decision, adapters=NEWEST) for decision in decisions]
-
-
 @pytest.mark.parametrize("stale", [False, True])
-def test_an_old_sampler_is_weighted(stale: bool) -> None:
+def test_an_old_sampler_is_weighted(stale: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights are below the cap, and 1 but for rounding if the sampler is as new as the scorer."""
     model = choosing(total_steps=1, sampler_weight_cap=1.5)
+    sample = model.policy.sampler.sample
+
+    def play_base(requests: Any) -> Any:
+        decisions = sample([replace(request, adapters=BASE) for request in requests])
+        return [replace(decision, adapters=NEWEST) for decision in decisions]
+
     if stale:
-        model.policy.sampler = Stale(model.policy.sampler)
+        monkeypatch.setattr(model.policy.sampler, "sample", play_base)
     model.learn()
     (row,) = rows_of(model)
     if stale:
@@ -310,22 +306,165 @@ def test_another_model_and_log_probabilities_at_another_temperature_are_refused(
         plug(writing().policy, make_server())
 
 
-@pytest.mark.parametrize("target", [("lm_head", "Linear"), ("c_attn", "Conv1D")])
-def test_modules_that_vllm_cannot_adapt(target: tuple[str, str]) -> None:
-    policy = make_policy()
-    said = r"lora\.target_modules has '{}' \({}\)".format(*target)
-    with pytest.raises(UnsuitableServerError, match=said):
-        connect(["http://127.0.0.1:9"], policy.engine, policy.adapters, policy.lora_settings, (1,),
-                Needs(None, 1, [target]))  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "targets", "message"),
+    [
+        ("http://127.0.0.1:9", [("lm_head", "Linear")], r"lora\.target_modules has 'lm_head' \(Linear\)"),
+        ("http://127.0.0.1:9", [("c_attn", "Conv1D")], r"lora\.target_modules has 'c_attn' \(Conv1D\)"),
+        ("http://127.0.0.1:9/v1", [], r"gave no answer: .*vllm-command"),
+    ],
+)
+def test_modules_that_vllm_cannot_adapt_and_no_server(url: str, targets: list[Any], message: str) -> None:
+    policy, needs = make_policy(), Needs(None, 1, targets)
+    with pytest.raises(UnsuitableServerError, match=message):
+        connect([url], policy.engine, policy.adapters, policy.lora_settings, (1,), needs)
 
 
-def test_no_server() -> None:
-    policy = make_policy()
-    with pytest.raises(UnsuitableServerError, match=r"gave no answer: .*vllm-command"):
-        connect(["http://127.0.0.1:9/v1"], policy.engine, policy.adapters, policy.lora_settings, (1,),
-                Needs(None, 1, []))  # fmt: skip
+def test_addresses_that_are_refused() -> None:
     with pytest.raises(ArgumentError, match="'localhost' was given, allowed: "):
         Server("localhost")
     with pytest.raises(ArgumentError, match="VLLM_API_KEY") as caught:
         Server("http://any:s3cret@127.0.0.1:8000/v1")
     assert "s3cret" not in str(caught.value)
+
+
+# -- faults --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", ["500", "close", "half", "missing", "gzip", "hang"])
+def test_a_fault_is_tried_again(fault: str, make_server: MakeServer, plug: Plug) -> None:
+    policy, server, hangs = make_policy(adapters=0.1), make_server(), int(fault == "hang")
+    expected = decide(policy)
+    time_limit = {"seconds": 2.0} if hangs else {}
+    plug(policy, server, **time_limit).publish(NEWEST, policy.adapters.learning)
+    server.faults.extend([fault] * (1 if hangs else 3))  # the second time it counts as gone
+    assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
+    assert not server.faults
+    wait_for(lambda: server.aborted == hangs)
+    assert server.aborted == hangs
+
+
+def wait_for(found: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Waits until something is so, or so many seconds."""
+    ends = time.monotonic() + seconds
+    while not found() and time.monotonic() < ends:
+        time.sleep(0.01)
+
+
+def test_a_request_that_always_fails_and_a_server_that_never_comes_back_stop(
+    make_server: MakeServer, plug: Plug
+) -> None:
+    policy, server = make_policy(), make_server()
+    patience = Patience(tries=1, first=0.01, poll=0.02, seconds=0.2)
+    plug(policy, server, patience=patience).publish(NEWEST, policy.adapters.learning)
+    server.faults.extend(["500"] * 1000)
+    with pytest.raises(ServerError, match=r"status 500: EngineCore died; the request failed too often"):
+        decide(policy)
+    server.stop()
+    try:
+        with pytest.raises(ServerError, match="no vLLM server came back within 0 s"):
+            decide(policy)
+    finally:
+        server.start()
+
+
+def test_an_answer_that_is_compressed_or_too_long_is_not_read(
+    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = make_server()
+
+    async def ask(call: Callable[[Server], Awaitable[object]]) -> None:
+        there = Server(server.url)
+        try:
+            await call(there)
+        finally:
+            await there.close()
+
+    server.faults.append("gzip")
+    with pytest.raises(BrokenAnswerError, match="sent a compressed response: gzip"):
+        asyncio.run(ask(lambda there: there.complete({"prompt": []})))
+    monkeypatch.setattr(vllm_server, "MOST", 10)
+    with pytest.raises(BrokenAnswerError, match="sent more than 10 bytes"):
+        asyncio.run(ask(lambda there: there.list_cards()))
+
+
+def test_a_restart_in_mid_run_changes_nothing(
+    make_server: MakeServer, plug: Plug, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It forgets all adapters, which are loaded again; what was collected is not lost."""
+    here, there = playing_itself(total_steps=3), playing_itself(total_steps=3)
+    here.learn()
+    server = make_server()
+    plug(there.policy, server)
+    played, stopped = 0, threading.Event()
+
+    def on_progress(phase: str, done: int, total: int) -> None:
+        nonlocal played
+        played += 1
+        if played == 6:
+            server.stop()
+            stopped.set()
+
+    def restart() -> None:
+        stopped.wait()
+        wait_for(lambda: "waiting for it" in caplog.text)
+        server.start()
+
+    there.on_progress = on_progress
+    thread = threading.Thread(target=restart, daemon=True)
+    thread.start()
+    with caplog.at_level(logging.WARNING):
+        there.learn()
+    thread.join()
+    assert answers_of(there) == answers_of(here)
+    assert "waiting for it" in caplog.text and "is back" in caplog.text
+    assert len(server.loaded) > 1  # the pool's snapshots too
+
+
+def test_a_server_that_forgot_adapters_gets_them_again(make_server: MakeServer, plug: Plug) -> None:
+    policy, server = make_policy(adapters=0.1), make_server()
+    expected = decide(policy)
+    plug(policy, server).publish(NEWEST, policy.adapters.learning)
+    server.loaded.clear()
+    assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
+
+
+def test_one_of_two_replicas_is_gone(make_server: MakeServer, plug: Plug) -> None:
+    """The other one answers, and gets the new version; the first one gets it when it is back."""
+    policy, servers = make_policy(adapters=0.1), [make_server(), make_server()]
+    sampler = plug(policy, *servers)
+    sampler.publish(NEWEST, policy.adapters.learning)
+    servers[0].stop()
+    for seed in (1, 2):
+        randomise(policy, 0.1, seed)
+        sampler.publish(NEWEST, policy.adapters.learning)
+        expected = policy.adapters, [one.tokens for one in decide(policy)]
+    servers[0].start()
+    servers[1].stop()
+    assert [one.tokens for one in decide(policy)] == expected[1]
+    assert servers[0].loaded.keys() <= set(servers[1].ever_loaded) | set(servers[0].ever_loaded)
+    assert len(servers[0].loaded) == 1
+    servers[1].start()
+
+
+def test_ctrl_c_leaves_no_request_behind(make_server: MakeServer, plug: Plug) -> None:
+    policy, server = make_policy(), make_server()
+    plug(policy, server).publish(NEWEST, policy.adapters.learning)
+    server.faults.extend(["hang"] * 4)
+
+    def count_hung() -> int:
+        return 4 - len(server.faults)
+
+    def interrupt() -> None:
+        wait_for(lambda: count_hung() > 0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+        decide(policy)
+    # The server may read a request that was sent before only now.
+    wait_for(lambda: server.aborted == count_hung())
+    assert server.aborted == count_hung() > 0
+    server.faults.clear()
+    assert len(decide(policy)) == len(TEXTS)  # the next requests are as before

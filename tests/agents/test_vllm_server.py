@@ -7,7 +7,14 @@ model runner V1; GPUs run V2, which these tests have not seen.
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
+import subprocess
 import threading
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,9 +23,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from gymnasium import spaces
 
-from gamespiel.agents.models.loading import ModelSettings
+from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.models.names import BASE, NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
@@ -27,11 +33,15 @@ from gamespiel.agents.sampling.noise import Address, Purpose
 from gamespiel.agents.sampling.vllm.reader import NodeQuery
 from gamespiel.agents.sampling.vllm.sampler import VllmSampler
 from gamespiel.config import resolve
-from tests.agents.served import Plug, answers_of, plugging
+from tests.agents.fake_vllm import Plug, answers_of, plugging
 from tests.agents.smollm2 import NAME
-from tests.agents.toys import N_ACTIONS, TEXT, Stairs, make_ppo, masks_of, randomise, rows_of
-from tests.agents.vllm_server import PYTHON, RealVllm, save_model
+from tests.agents.toys import Stairs, make_policy, make_ppo, masks_of, randomise, rows_of
 from tests.gamespiel.runs import train_quietly
+
+PYTHON = os.environ.get("VLLM_PYTHON", "")
+"""The interpreter of that environment; without it the tests are skipped."""
+
+READY_SECONDS = 600.0
 
 pytestmark = [
     pytest.mark.launch,
@@ -39,14 +49,83 @@ pytestmark = [
     pytest.mark.skipif(not PYTHON, reason="no VLLM_PYTHON with vLLM's environment: make test-vllm"),
 ]
 
+
+class RealVllm:
+    """A server of one model.
+
+    Args:
+        model: The model's folder.
+        log: The file that has its output.
+        options: Further options of its command line.
+        variables: Further variables of its environment.
+    """
+
+    def __init__(self, model: Path, log: Path, *options: str, **variables: str) -> None:
+        self.model, self.log, self.options, self.variables = model, log, options, variables
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def start(self, *, wait: bool = True) -> None:
+        """Starts it, and waits until it answers."""
+        settings = {
+            "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True", "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        }  # fmt: skip
+        command = [
+            str(Path(PYTHON).absolute()), "-m", "vllm.entrypoints.openai.api_server",
+            "--model", str(self.model), "--host", "127.0.0.1", "--port", str(self.port),
+            "--max-model-len", "1024", "--enforce-eager",
+            "--generation-config", "vllm", "--enable-lora", "--max-lora-rank", "16", "--max-loras", "2",
+            "--max-cpu-loras", "4", *self.options,
+        ]  # fmt: skip
+        path = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=path | settings | self.variables, cwd=self.log.parent,
+                start_new_session=True,
+            )  # fmt: skip
+        ends = time.monotonic() + READY_SECONDS
+        while wait and time.monotonic() < ends:
+            assert self._process is not None and self._process.poll() is None, self.log.read_text()[-3000:]
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=5):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.5)
+        if wait:
+            raise TimeoutError(self.log.read_text()[-3000:])
+
+    def count_answers(self) -> int:
+        """Returns how many completions it has answered."""
+        return self.log.read_text().count('"POST /v1/completions HTTP/1.1" 200')
+
+    def kill(self) -> None:
+        """Kills it and the processes that it started, at once."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+
 LEGAL: list[tuple[int, ...]] = [(0, 1, 2), (1, 12, 123), (0, 1, 2, 12, 15, 120, 123)]
 SPREAD = 0.02
 
 
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("smollm2")
-    save_model(ModelSettings(NAME, dtype="float32"), folder)
+    """A model in float32, as vLLM reads it: it would read the wheel's blocks otherwise."""
+    settings, folder = ModelSettings(NAME, dtype="float32"), tmp_path_factory.mktemp("smollm2")
+    base = load_base(settings, "cpu", 0)
+    if hasattr(base.config, "quantization_config"):
+        del base.config.quantization_config
+    base.save_pretrained(folder)
+    load_tokenizer(settings).save_pretrained(folder)
     return folder
 
 
@@ -86,11 +165,8 @@ def plug(tmp_path: Path) -> Iterator[Plug]:
         yield plug
 
 
-def make_policy(dtype: str = "float32", **settings: Any) -> LLMPolicy:
-    space = spaces.Discrete(N_ACTIONS)
-    policy = LLMPolicy(TEXT, space, lambda _: 1e-4, model=ModelSettings(NAME, dtype=dtype), **settings)
-    randomise(policy, SPREAD)
-    return policy
+def smollm2(dtype: str = "float32") -> LLMPolicy:
+    return make_policy(adapters=SPREAD, lora={}, model=ModelSettings(NAME, dtype=dtype))
 
 
 def gap_of(sampler: VllmSampler, policy: LLMPolicy, name: str) -> float:
@@ -111,7 +187,7 @@ def test_log_probabilities_are_the_scorers(server: RealVllm, plug: Plug) -> None
 
     The server takes at most 128 tokens per request: 300 children are asked for in three.
     """
-    policy = make_policy()
+    policy = smollm2()
     sampler = plug(policy, server)
     assert gap_of(sampler, policy, BASE) < 1e-3
     moved: list[np.ndarray[Any, Any]] = []
@@ -161,35 +237,25 @@ def test_three_steps_are_the_local_samplers(server: RealVllm, plug: Plug, local:
     assert_same_but_for_ties(there.learn(), local)
 
 
-def test_a_kill_and_a_restart_in_mid_run(server: RealVllm, plug: Plug, local: LLMPPO) -> None:
-    """The server is killed in the second step; the run goes on when another one answers on its port."""
-    there, killed = steps(), threading.Event()
-    plug(there.policy, server)
-
-    def on_progress(phase: str, done: int, total: int) -> None:
-        if there.step == 1 and phase == "episodes played" and not killed.is_set():
-            killed.set()
-            server.kill()
-            server.start(wait=False)
-
-    there.on_progress = on_progress
-    assert_same_but_for_ties(there.learn(), local)
-    assert killed.is_set()
-
-
-def test_one_of_two_replicas_is_killed_in_mid_run(
-    server: RealVllm, replica: RealVllm, plug: Plug, local: LLMPPO
+@pytest.mark.parametrize("names", [["server"], ["server", "replica"]])
+def test_a_kill_and_a_restart_in_mid_run(
+    names: list[str], plug: Plug, local: LLMPPO, request: pytest.FixtureRequest
 ) -> None:
-    """Both answer at first. Whether the killed one answers again in time does not matter."""
+    """All answer at first; the last is killed in the second step.
+
+    One alone is waited for until another one answers on its port. Of two, it does not matter whether the
+    killed one answers again in time.
+    """
     there, killed = steps(), threading.Event()
-    plug(there.policy, server, replica)
+    servers = [request.getfixturevalue(name) for name in names]
+    plug(there.policy, *servers)
 
     def on_progress(phase: str, done: int, total: int) -> None:
         if there.step == 1 and phase == "episodes played" and not killed.is_set():
             killed.set()
-            assert server.count_answers() > 0 and replica.count_answers() > 0
-            replica.kill()
-            replica.start(wait=False)
+            assert all(server.count_answers() > 0 for server in servers)
+            servers[-1].kill()
+            servers[-1].start(wait=False)
 
     there.on_progress = on_progress
     assert_same_but_for_ties(there.learn(), local)
@@ -198,7 +264,7 @@ def test_one_of_two_replicas_is_killed_in_mid_run(
 
 def test_texts_are_tokens_in_and_tokens_out(server: RealVllm, plug: Plug) -> None:
     """The same address is the same text; log-probabilities are the scorer's, the end's too."""
-    policy = make_policy()
+    policy = smollm2()
     sampler = plug(policy, server)
     sampler.publish(NEWEST, policy.adapters.learning)
     free = policy.free_text(12)
@@ -216,7 +282,7 @@ def test_texts_are_tokens_in_and_tokens_out(server: RealVllm, plug: Plug) -> Non
 
 def test_sixteen_bits_stay_within_their_limit(sixteen: RealVllm, plug: Plug) -> None:
     """A server and a trainer in bfloat16; replies at 0.7 have the temperature's log-probabilities."""
-    policy = make_policy("bfloat16")
+    policy = smollm2("bfloat16")
     sampler = plug(policy, sixteen)
     sampler.publish(NEWEST, policy.adapters.learning)
     masks = masks_of([LEGAL[i % 3] for i in range(48)])
@@ -246,7 +312,7 @@ def test_batch_invariant_answers_are_bit_equal(model_folder: Path, plug: Plug, t
     server = RealVllm(model_folder, tmp_path / "invariant.log", "--dtype", "float32", **variables)
     server.start()
     try:
-        policy = make_policy()
+        policy = smollm2()
         sampler = plug(policy, server)
         sampler.publish(NEWEST, policy.adapters.learning)
         prompts = policy.prompts([f"seat {i}" + " and so on" * (i % 7) for i in range(48)])

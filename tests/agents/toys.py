@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import pytest
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
@@ -16,7 +17,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.sampling.noise import DrawnNoise
+from gamespiel.agents.sampling.noise import DrawnNoise, permutation
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.contract import CLOSING
@@ -26,6 +27,8 @@ from task_gym.wrappers import TokenObservation
 TEXT = spaces.Text(max_length=400, min_length=0, charset=string.printable)
 IDS = (0, 1, 2, 12, 15, 120, 123)  # 1 begins 12, and 12 begins 123
 N_ACTIONS = 124
+Begun = tuple[str, dict[str, Any]]
+"""The first text of an episode, and its info."""
 
 
 def asked(legal: Sequence[int]) -> str:
@@ -49,9 +52,7 @@ class Stairs(gym.Env[str, int]):
     ) -> None:
         self.max_turns, self.fault = max_turns, fault
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Begun:
         super().reset(seed=seed)
         self.seed = int(self.np_random.integers(2**31)) if seed is None else seed
         self.rng = np.random.default_rng(self.seed)
@@ -97,9 +98,7 @@ class Bandit(gym.Env[str, int]):
     def __init__(self, pays: int = 1) -> None:
         self.pays = pays
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Begun:
         super().reset(seed=seed)
         return f"choose{asked((0, 1))}", {"game": "bandit", "seat": 0}
 
@@ -114,9 +113,7 @@ class Bandit(gym.Env[str, int]):
 class Signs(Bandit):
     """A bandit whose text has a sign for the action that pays; without reading it an agent earns 1/2."""
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Begun:
         _, info = super().reset(seed=seed)
         self.pays = int(self.np_random.integers(2))
         return f"sign {'left' if self.pays == 0 else 'right'}{asked((0, 1))}", info
@@ -138,9 +135,7 @@ class Echo(gym.Env[str, str]):
     def __init__(self, length: int = 1, digits: str = "0123456789") -> None:
         self.length, self.digits = length, digits
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Begun:
         super().reset(seed=seed)
         drawn = self.np_random.integers(len(self.digits), size=self.length)
         self.answer = "".join(self.digits[i] for i in drawn)
@@ -157,9 +152,12 @@ def as_tokens(env: gym.Env[str, Any]) -> TokenObservation:
     return TokenObservation(env, codec.encode_prompt, 96, len(codec.tokenizer), codec.pad)
 
 
-def make_policy(n_actions: int = N_ACTIONS, adapters: float = 0.0, **kwargs: Any) -> LLMPolicy:
+def make_policy(
+    n_actions: int = N_ACTIONS, adapters: float = 0.0, space: Any = None, **kwargs: Any
+) -> LLMPolicy:
     """Returns a policy on the embedded model; ``adapters`` is the spread of LoRA B, which is 0 at first."""
-    policy = LLMPolicy(TEXT, spaces.Discrete(n_actions), lambda _: 1e-3, **{"lora": {"r": 4}} | kwargs)
+    space = space or spaces.Discrete(n_actions)
+    policy = LLMPolicy(TEXT, space, lambda _: 1e-3, **{"lora": {"r": 4}} | kwargs)
     randomise(policy, adapters)
     return policy
 
@@ -225,11 +223,7 @@ class Quiet(BaseCallback):
 
 
 def make_ppo(
-    make_env: Callable[[], gym.Env[Any, Any]] = Stairs,
-    envs: int = 4,
-    adapters: float = 0.0,
-    device: str = "cpu",
-    **kwargs: Any,
+    make_env: Any = Stairs, envs: int = 4, adapters: float = 0.0, device: str = "cpu", **kwargs: Any
 ) -> LLMPPO:
     """Returns a learner on the embedded model that keeps its log in memory."""
     given = {"learning_rate": 1e-3, "mini_batch_size": 16, "gradient_accumulation_steps": 1} | kwargs
@@ -250,7 +244,6 @@ def collect(model: LLMPPO, callback: Quiet | None = None) -> bool:
 def rows_of(model: LLMPPO) -> list[dict[str, Any]]:
     """Returns the rows that the model has logged."""
     (writer,) = model.logger.output_formats
-    assert isinstance(writer, Rows)
     return writer.rows
 
 
@@ -264,3 +257,39 @@ def gradient_of(model: LLMPPO) -> torch.Tensor:
     """Returns the gradient of adapters and value head that the last update left, (parameters,)."""
     grads = [p.grad for p in model.policy.trainable_parameters() if p.grad is not None]
     return torch.cat([grad.flatten() for grad in grads])
+
+
+def relative(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Returns how far one tensor is from another, as a share of the other."""
+    return float((a - b).norm() / b.norm())
+
+
+ONE_STEP = {"mini_batch_size": 64, "gradient_accumulation_steps": 1, "ppo_epochs": 1}
+
+
+def assert_same_step(one: LLMPPO, other: LLMPPO, *more: str) -> None:
+    """Makes the one optimizer step of both learners, and compares their gradients and metrics."""
+    found = [trained(model) for model in (one, other)]
+    assert len(one.rollout_buffer) <= 64  # one optimizer step: its gradient stays to be seen
+    assert relative(gradient_of(other), gradient_of(one)) < 1e-5
+    for name in ("policy_loss", "value_loss", "entropy", "kl_ref", *more):
+        assert found[1][f"train/{name}"] == pytest.approx(found[0][f"train/{name}"], rel=1e-4, abs=1e-7)
+
+
+def prompts_of(model: LLMPPO) -> list[Any]:
+    """Returns the prompts of the buffer's turns."""
+    return [decision.prompt for decision in model.rollout_buffer.decisions]
+
+
+def draw_batches(units: list[list[Any]], step: int, turns: int) -> list[list[Any]]:
+    """Returns the optimizer batches of two epochs: whole units, drawn, until there are ``turns`` turns."""
+    batches = []
+    for epoch in (0, 1):
+        batch: list[Any] = []
+        for at in permutation(0, step, epoch, len(units)):
+            batch = batch + units[at]
+            if len(batch) >= turns:
+                batches.append(batch)
+                batch = []
+        batches += [batch] if batch else []
+    return batches

@@ -1,0 +1,426 @@
+"""What a run measures and writes: evaluations and their intervals, the metrics file, and the model card."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from stable_baselines3.common.logger import Logger
+
+from gamespiel.agents.rollout import Episode, Masks, Turn
+from gamespiel.agents.runs.card import Facts, hub_name, write_card
+from gamespiel.agents.runs.evaluation import group_by_seat, measure, measure_replies, play_seeds, policy_agent
+from gamespiel.agents.runs.loggers import JSONLWriter, MetricsFileError, read_rows, truncate_after
+from gamespiel.agents.runs.seats import draw_balanced_seeds
+from gamespiel.agents.runs.stats import Z95, mean_interval, wilson
+from gamespiel.agents.sampling.decisions import Answer, Decision
+from gamespiel.agents.tokens.constraints import FreeText
+from gamespiel.agents.tokens.trie import ActionTrie
+from gamespiel.agents.vec_env import TextVecEnv
+from tests.agents.toys import TEXT, Bandit, Stairs, asked, make_policy
+
+
+def episode(index: int, turns: int = 1, illegal: int = 0, reward: float = 0.0, **info: Any) -> Episode:
+    """Returns an episode that is over, with its reward in the last turn."""
+    mask = np.array([True])
+    trie = ActionTrie.build({0: (5,)})
+    chosen = Decision((1,), trie, (5,), np.zeros(0, dtype=np.float32), legal_mass=1.0)
+    played = [Turn("", mask, 0, chosen, refused=turn < illegal) for turn in range(turns)]
+    played[-1].reward = reward
+    return Episode(index, index, info, played)
+
+
+def test_measures_by_hand() -> None:
+    measured = measure(
+        [
+            episode(0, turns=2, score=1.0, success=True, seat=0, returns=[3.0, -3.0]),
+            episode(1, turns=3, illegal=1, score=0.25, success=False, seat=1, returns=[1.0, -1.0]),
+            episode(2, turns=1, score=0.25, success=False, seat=1, returns=[2.0, -2.0]),
+            episode(3, turns=9, illegal=9, result="fault", score=None),
+        ]
+    )
+    assert (measured.episodes, measured.faults) == (3, 1)
+    # Scores 1, 1/4, 1/4: mean 1/2, variance (1/4 + 1/16 + 1/16) / 2 = 3/16, error sqrt(3/16 / 3) = 1/4.
+    assert measured.score == pytest.approx((0.5, 0.5 - Z95 / 4, 0.5 + Z95 / 4))
+    assert measured.success == wilson(1, 3)
+    # The seat's own returns: 3, -1, -2, of mean 0 and variance (9 + 1 + 4) / 2 = 7.
+    error = Z95 * math.sqrt(7 / 3)
+    assert measured.returns == pytest.approx((0.0, -error, error))
+    assert measured.illegal_rate == 1 / 6 and measured.length == 2
+    assert measured.to_dict()["success"] == list(wilson(1, 3))
+    assert measure([episode(0, result="fault")]) is None
+
+
+def test_an_environment_without_scores_is_measured_by_its_reward() -> None:
+    measured = measure([episode(0, reward=1.0), episode(1, reward=0.5)])
+    assert measured is not None and measured.returns is None
+    assert measured.score.mean == 0.75
+    assert measured.success == wilson(1, 2)  # a half is no success
+
+
+def test_scores_by_name_are_measured_each() -> None:
+    measured = measure(
+        [
+            episode(0, score=1.0, by_scoring={"strict": 0.0, "shared": 0.5}),
+            episode(1, score=0.0, by_scoring={"strict": 1.0, "shared": 0.25}),
+            episode(2, result="fault", score=None),
+        ]
+    )
+    assert measured.by_scoring == {"strict": wilson(1, 2), "shared": wilson(0.75, 2)}
+    shown = {"strict": list(wilson(1, 2)), "shared": list(wilson(0.75, 2))}
+    assert measured.to_dict()["by_scoring"] == shown
+    # A game's scores, one per seat, are something else.
+    seats = measure([episode(0, score=1.0, scores=[1.0, 0.0])])
+    assert seats is not None and seats.by_scoring == {} and "by_scoring" not in seats.to_dict()
+
+
+def replied(index: int, *replies: str, illegal: int = 0, cut: bool = False, **info: Any) -> Episode:
+    """Returns an episode of replies that is over; a reply has a token per character."""
+    none = np.zeros(0, dtype=bool)
+    free = FreeText(frozenset({2}), 9)
+    turns = [
+        Turn("", none, text, written(free, (0,) * len(text), cut), refused=turn < illegal)
+        for turn, text in enumerate(replies)
+    ]
+    return Episode(index, index, info, turns)
+
+
+def written(free: FreeText, tokens: tuple[int, ...], cut: bool) -> Decision:
+    return Decision((1,), free, tokens, np.full(len(tokens), -1.0, dtype=np.float32), cut=cut)
+
+
+def test_measures_of_replies_by_hand() -> None:
+    error = {"error": {"type": "invalid_action"}}
+    measured = measure_replies(
+        [
+            replied(0, "1", "22", score=1.0),
+            replied(1, "no", "0", illegal=1, score=0.5),
+            replied(2, "x", "y", "z", illegal=3, cut=True, score=0.0, **error),
+            replied(3, score=0.5),  # over before the first turn
+            replied(4, "fault", "fault", illegal=2, cut=True, result="fault", score=None, **error),
+        ]
+    )
+    assert (measured.episodes, measured.faults, measured.score.mean) == (4, 1, 0.5)
+    assert (measured.replies, measured.illegal_replies, measured.illegal_share) == (7, 4, wilson(4, 7))
+    assert (measured.given_up, measured.given_up_share) == (1, wilson(1, 4))
+    assert (measured.cut_replies, measured.cut_share) == (3, wilson(3, 7))
+    assert measured.tokens_per_reply == 9 / 7  # 1 + 2, 2 + 1 and 1 + 1 + 1 characters
+    assert measured.legal_mass is None
+    assert measured.to_dict()["illegal_share"] == list(wilson(4, 7))
+    # Episodes without replies have no shares of them.
+    measured = measure_replies([replied(0, score=1.0)])
+    assert measured is not None and (measured.replies, measured.given_up) == (0, 0)
+    assert measured.illegal_share is measured.cut_share is measured.tokens_per_reply is None
+    assert measure_replies([replied(0, result="fault")]) is None
+
+
+class Letters(gym.Env[str, str]):
+    """Three turns, in each of which the reply "a" pays 1/3; seeds divisible by 3 are over at once."""
+
+    observation_space = TEXT
+    action_space = gym.spaces.Text(100)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
+        self.seed, self.turn = seed or 0, 0
+        return self._text(), {"result": "draw", "score": 0.5} if self.seed % 3 == 0 else {}
+
+    def _text(self) -> str:
+        return f"seed {self.seed}, turn {self.turn}{asked((0, 1))}"
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        assert isinstance(action, str) and self.seed % 3
+        self.turn += 1
+        return self._text(), float(action == "a") / 3, self.turn == 3, False, {}
+
+
+def test_replies_are_given_to_environments_that_take_text() -> None:
+    """Without masks, an episode with a result at its reset has no turn."""
+    calls: list[tuple[list[int], int]] = []
+
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> list[Answer]:
+        calls.append((indices, turn))
+        n = len(texts)
+        assert masks.shape == (n, 0)
+        decision = written(FreeText(frozenset({8}), 9), (7, 8), False)
+        return [Answer("a" if index % 2 else "b", decision) for index in indices]
+
+    episodes = play_seeds(TextVecEnv([Letters] * 4), decide, [0, 1, 2, 3, 4, 5])
+    assert calls == [([1, 2], t) for t in range(3)] + [([4, 5], t) for t in range(3)]
+    assert [e.total_reward for e in episodes] == pytest.approx([0, 1, 0, 0, 0, 1])
+    assert [len(e.turns) for e in episodes] == [0, 3, 3, 0, 3, 3]
+    turn = episodes[1].turns[0]
+    assert (turn.answer, turn.action) == ("a", "a") and turn.decision is not None
+    assert turn.measures == {"reply_tokens": 2, "cut_share": 0.0}
+    assert "turn 2" in episodes[1].transcript() and "action ID only): a" in episodes[1].transcript()
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_play_depends_on_neither_the_number_of_environments_nor_the_time(writes: bool) -> None:
+    policy, seeds = make_policy(adapters=0.3), [1, 2, 4, 5, 7, 8, 10]
+    free = policy.free_text(4) if writes else None
+
+    def play(count: int, seed: int = 3, *, greedy: bool = False) -> list[Episode]:
+        torch.manual_seed(count)
+        agent = policy_agent(policy, seed, len(seeds), greedy=greedy, constraint=free)
+        return play_seeds(TextVecEnv([Letters if writes else Stairs] * count), agent, seeds)
+
+    def actions(episodes: list[Episode]) -> list[Any]:
+        return [[turn.action for turn in e.turns] for e in episodes]
+
+    episodes = play(7)
+    sampled = actions(episodes)
+    assert sampled == actions(play(7)) == actions(play(3)) != actions(play(7, seed=4))
+    assert sampled != actions(play(7, greedy=True)) == actions(play(3, greedy=True))
+    if writes:
+        # The reply as it was written is scored, and the value is the critic's.
+        turn = episodes[0].turns[0]
+        assert turn.decision is not None and turn.decision.value == 0.0
+        with torch.no_grad():
+            scored = policy.scorer.score([turn.decision])
+        assert turn.decision.log_probs == pytest.approx(scored.log_probs.numpy(), abs=1e-4)
+
+
+def test_seats_get_equally_many_episodes_in_the_order_drawn() -> None:
+    env = TextVecEnv([Stairs] * 2)
+    seeds = draw_balanced_seeds(env.envs[0], 40, seed=5)
+    seats = [env.reset_one(0, seed)[1]["seat"] for seed in seeds]
+    assert (seats.count(0), seats.count(1)) == (40, 40)
+    assert len(set(seeds)) == 80
+    assert draw_balanced_seeds(env.envs[0], 40, seed=5) == seeds
+    assert set(draw_balanced_seeds(env.envs[0], 40, seed=6)).isdisjoint(seeds)
+    assert len(draw_balanced_seeds(Bandit(), 70, seed=0)) == 70  # more than one block of probes
+
+
+def test_by_seat_is_sorted_and_knows_seatless_games() -> None:
+    episodes = [episode(0, seat=1), episode(1), episode(2, seat=0), episode(3, seat=1)]
+    assert {seat: [e.index for e in own] for seat, own in group_by_seat(episodes).items()} == {
+        0: [2],
+        1: [0, 3],
+        None: [1],
+    }
+    assert list(group_by_seat(episodes)) == [0, 1, None]
+
+
+def test_greedy_takes_the_most_probable_action() -> None:
+    policy = make_policy(adapters=0.3)
+    env = TextVecEnv([Stairs] * 6)
+    turns = [
+        turn
+        for episode in play_seeds(env, policy_agent(policy, 0, 6, greedy=True), list(range(6)))
+        for turn in episode.turns
+    ]
+    legal = [np.flatnonzero(turn.action_mask).tolist() for turn in turns]
+    tables = policy.distribution([turn.observation for turn in turns], legal)
+    expected = [actions[int(p.argmax())] for actions, p in zip(legal, tables, strict=True)]
+    assert [turn.action for turn in turns] == expected and len(turns) > 12
+
+
+# -- intervals -----------------------------------------------------------------------------------------------
+
+
+Z2 = Z95**2
+
+
+@pytest.mark.parametrize(
+    ("successes", "expected"),
+    [
+        # The bounds p solve (phat - p)^2 = z^2 p (1 - p) / n. With n = 10:
+        # phat = 0: p^2 = z^2 p (1 - p) / 10, so p = 0 or p = z^2 / (10 + z^2) = 3.84146 / 13.84146 = 0.27753.
+        (0, (0.0, 0.0, Z2 / (10 + Z2))),
+        # phat = 1, its mirror image: 1 or 10 / (10 + z^2) = 0.72247.
+        (10, (1.0, 10 / (10 + Z2), 1.0)),
+        # phat = 1/2, symmetric: d^2 = z^2 (1/4 - d^2) / 10, so d = z / (2 sqrt(10 + z^2)) = 0.26341.
+        (5, (0.5, 0.5 - Z95 / (2 * math.sqrt(10 + Z2)), 0.5 + Z95 / (2 * math.sqrt(10 + Z2)))),
+    ],
+)
+def test_wilson_by_hand(successes: int, expected: tuple[float, float, float]) -> None:
+    assert wilson(successes, 10) == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.data())
+def test_wilson_contains_the_proportion_and_stays_in_the_unit_interval(data: st.DataObject) -> None:
+    trials = data.draw(st.integers(1, 10**6))
+    successes = data.draw(st.integers(0, trials))
+    mean, low, high = wilson(successes, trials)
+    assert mean == successes / trials
+    assert 0 <= low <= mean <= high <= 1 and low < high
+    mirrored = wilson(trials - successes, trials)
+    assert (mirrored.low, mirrored.high) == pytest.approx((1 - high, 1 - low), abs=1e-12)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (-1, 10), (11, 10)])
+def test_what_is_no_proportion_is_refused(successes: int, trials: int) -> None:
+    with pytest.raises(ValueError, match=f"got {successes}, {trials}"):
+        wilson(successes, trials)
+
+
+def test_mean_interval_by_hand() -> None:
+    # 1, 2, 3, 4: mean 5/2, variance (9/4 + 1/4 + 1/4 + 9/4) / 3 = 5/3, standard error sqrt(5/3 / 4).
+    error = Z95 * math.sqrt(5 / 12)
+    assert mean_interval([1, 2, 3, 4]) == pytest.approx((2.5, 2.5 - error, 2.5 + error), abs=1e-12)
+    assert mean_interval([0.5, 0.5]) == (0.5, 0.5, 0.5)
+    assert mean_interval([3.0]) == (3.0, -math.inf, math.inf)
+    with pytest.raises(ValueError, match="at least one value"):
+        mean_interval([])
+
+
+# -- the metrics file ----------------------------------------------------------------------------------------
+
+
+def test_a_row_through_the_sb3_logger(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "metrics.jsonl"
+    logger = Logger(None, [JSONLWriter(path)])
+    logger.record("train/kl_ref", float("nan"))
+    logger.record("rollout/reward", np.float32(0.5))
+    logger.record("train/loss", torch.tensor(0.25))
+    logger.record("decisions", np.int64(96))
+    logger.record("bins", np.array([1.0, np.inf]))
+    logger.record("secret", 1, exclude="json")
+    logger.dump(step=3)
+    line = '{"step": 3, "bins": [1.0, null], "decisions": 96, "rollout/reward": 0.5, "train/kl_ref": null, '
+    assert path.read_text() == line + '"train/loss": 0.25}\n'
+    logger.close()
+
+
+def test_a_recorded_step_takes_the_place_of_the_dumps(tmp_path: Path) -> None:
+    """Stable-Baselines3 dumps by environment steps; the row's step is the training step."""
+    path = tmp_path / "metrics.jsonl"
+    writer = JSONLWriter(path)
+    writer.write({"a": 1, "step": 2}, {}, step=4096)
+    assert path.read_text() == '{"step": 2, "a": 1}\n'  # flushed before it is closed
+    with pytest.raises(TypeError, match="must be a number, text, or a list of them, not set"):
+        writer.write({"a": {1}}, {}, step=1)
+    writer.close()
+    writer.close()
+    assert read_rows(path) == [{"step": 2, "a": 1}]
+
+
+def test_truncate_drops_later_rows_and_a_torn_line(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1, "x": 1.50}\n{"step": 2}\n{"step": 3}\n{"ste')
+    assert [row["step"] for row in read_rows(path)] == [1, 2, 3]
+    assert truncate_after(path, 2) == 2  # step 3 and the torn line
+    assert path.read_text() == '{"step": 1, "x": 1.50}\n{"step": 2}\n'  # byte for byte
+    assert truncate_after(path, 2) == 0
+    assert truncate_after(path, 0) == 2 and path.read_text() == ""
+    assert [entry.name for entry in tmp_path.iterdir()] == ["metrics.jsonl"]
+    assert truncate_after(tmp_path / "absent.jsonl", 2) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"step": 1}\noops\n{"step": 2}\n', "line 2: not JSON: 'oops"),
+        ('{"stp": 1}\n', "line 1: not an object with an integer 'step'"),
+        ("[1]\n", "line 1: not an object"),
+    ],
+)
+def test_a_damaged_file_is_an_error(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(text)
+    with pytest.raises(MetricsFileError, match=message):
+        truncate_after(path, 1)
+    assert path.read_text() == text
+
+
+@given(st.integers(0, 12), st.integers(0, 12), st.integers(0, 30))
+def test_cutting_and_logging_again_is_the_same_file(
+    tmp_path_factory: pytest.TempPathFactory, done: int, cut: int, torn: int
+) -> None:
+    """A run killed after ``done`` steps, inside the next line, and resumed from step ``cut`` <= done."""
+    path = tmp_path_factory.mktemp("run") / "metrics.jsonl"
+    whole = "".join(json.dumps({"step": step, "x": step / 3}) + "\n" for step in range(1, 14))
+    lines = whole.splitlines(keepends=True)
+    path.write_text("".join(lines[:done]) + lines[done][: min(torn, len(lines[done]) - 1)])
+    truncate_after(path, min(cut, done))
+    writer = JSONLWriter(path)
+    for step in range(min(cut, done) + 1, 14):
+        writer.write({"x": step / 3}, {}, step=step)
+    writer.close()
+    assert path.read_text() == whole
+
+
+# -- the model card ------------------------------------------------------------------------------------------
+
+
+BASE = {"model_name": "Qwen/Qwen3-4B", "sha256": "0123456789abcdef", "r": 16, "lora_alpha": 32}
+
+
+def write_and_read(folder: Path, **base: str) -> tuple[dict[str, object], str, str | None]:
+    """Returns the card's head, its text, and the name in PEFT's configuration."""
+    config = folder / "adapter_config.json"
+    config.write_text(json.dumps({"r": 16, "base_model_name_or_path": "/home/me/models/mine"}))
+    opponents = {"random": 1, "openai:mine@http://10.0.0.7/v1": 2, "policy:/home/me/run": 1}
+    settings = {"env.game": "kuhn_poker", "lora.target_modules": ["a|b"], "env.opponent": opponents}
+    metrics = {"rollout/reward": 0.58333, "train/kl_ref": 1, "time/update_seconds": 3.0, "eval/share": None}
+    write_card(folder, BASE | base, step=1200, decisions=34567, facts=Facts("9.8", settings, metrics))
+    text = (folder / "README.md").read_text()
+    _, head, body = text.split("---\n", 2)
+    settings = json.loads(config.read_text())
+    assert settings.pop("r") == 16 and list(settings) == ["base_model_name_or_path"]
+    assert "/home/me" not in text and "10.0.0.7" not in text
+    return yaml.safe_load(head), body, settings["base_model_name_or_path"]
+
+
+def test_a_model_of_the_hub(tmp_path: Path) -> None:
+    head, body, name = write_and_read(tmp_path)
+    assert head["base_model"] == name == "Qwen/Qwen3-4B" and head["library_name"] == "peft"
+    assert 'AutoModelForCausalLM.from_pretrained("Qwen/Qwen3-4B")' in body
+    assert "of rank 16 (alpha 32) of [Qwen/Qwen3-4B](" in body
+    assert "after step 1,200 of PPO and 34,567 decisions, with GameSpiel 9.8." in body
+    assert '| `env.game` | "kuhn_poker" |\n| `lora.target_modules` | ["a\\|b"] |' in body
+    assert '| `env.opponent` | {"random": 1, "openai:mine": 2, "policy": 1} |' in body
+    assert body.endswith(
+        "Metrics of step 1,200, whose episodes were played before its update:\n\n"
+        "| metric | value | meaning |\n| --- | --- | --- |\n"
+        "| `rollout/reward` | 0.5833 | mean reward per episode |\n"
+        "| `train/kl_ref` | 1 | KL to the base model, in nats |\n"
+    )
+
+
+def test_nothing_is_said_that_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    write_card(tmp_path, BASE, step=0, decisions=0, facts=Facts())
+    text = (tmp_path / "README.md").read_text()
+    assert "after step 0 of PPO and 0 decisions.\n" in text
+    assert "## Training" not in text and "| metric" not in text
+
+
+def test_the_card_of_the_embedded_model_loads_it(tmp_path: Path) -> None:
+    """Its Python lines are run, with the folder's name put in."""
+    peft = pytest.importorskip("peft")
+    adapters = make_policy(adapters=0.1).model
+    adapters.save_pretrained(tmp_path)
+    write_card(tmp_path, BASE | {"model_name": "tiny"}, step=1, decisions=1, facts=Facts())
+    lines = (tmp_path / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    exec(lines.replace("THIS FOLDER", str(tmp_path)), names)
+    assert isinstance(names["model"], peft.PeftModel)
+
+
+@pytest.mark.parametrize(
+    ("base", "said"),
+    [
+        ({"model_name": "/home/me/models/mine"}, "not on the hub; the SHA-256 of its weights begins with 01"),
+        ({"model_name": "tiny"}, "of the small model that GameSpiel ships"),
+    ],
+)
+def test_any_other_model(base: dict[str, str], said: str, tmp_path: Path) -> None:
+    head, body, name = write_and_read(tmp_path, **base)
+    assert "base_model" not in head and name is None and said in body
+
+
+def test_a_folder_is_no_hub_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("models/mine").mkdir(parents=True)
+    assert hub_name("models/yours") == "models/yours"
+    assert hub_name("models/mine") is hub_name("./models") is hub_name("a/b/c") is hub_name("tiny") is None
