@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gamespiel.agents.models.json_data import to_json
+from gamespiel.endpoints import PREFIX
 from gamespiel.errors import InvalidValueError
 from task_gym.files import NO_JSON, write_atomically
 
@@ -27,9 +28,16 @@ def write_json(data: Mapping[str, Any], path: Path) -> Path:
 
 def name_results(command: str, agents: Sequence[str], label: str) -> Path:
     """Returns the first choice of a file for results of several agents, or of one that may be no run."""
-    names = "-".join(name.strip("/").rpartition("/")[2] for name in agents)
+    names = "-".join(map(_short_name, agents))
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{command}-{names}-{label}")
     return Path("runs") / f"{stem[:150]}.json"
+
+
+def _short_name(agent: str) -> str:
+    """Returns the model of an endpoint, and the last folder of any other name."""
+    if agent.startswith(PREFIX):
+        return agent.removeprefix(PREFIX).partition("@http")[0]
+    return agent.strip("/").rpartition("/")[2]
 
 
 @contextmanager

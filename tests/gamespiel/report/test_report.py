@@ -20,6 +20,7 @@ from gamespiel.report.endpoints import endpoint_table, rows_of
 from gamespiel.report.paired import pair_scores, render_pairs
 from gamespiel.report.plots import learning_curve, running_mean, stage_changes
 from gamespiel.report.progress import report_progress
+from gamespiel.report.results import name_results
 from gamespiel.report.summary import summary_table
 from gamespiel.report.text import format_duration, keep_last_lines, make_harmless
 from tests.gamespiel.runs import quiet, shown
@@ -440,3 +441,8 @@ def test_running_mean() -> None:
     """Window 2 over 1, 3, gap, 5, 7: 1, (1+3)/2, gap, 5 alone, (5+7)/2."""
     means = running_mean([1.0, 3.0, math.nan, 5.0, 7.0], 2)
     assert means[:2] == [1.0, 2.0] and math.isnan(means[2]) and means[3:] == [5.0, 6.0]
+
+
+def test_results_have_the_names_of_runs_and_models() -> None:
+    agents = ["openai:Qwen/Qwen3-4B@http://host:8000/v1", "runs/leduc/", "mcts:50"]
+    assert name_results("compare", agents, "hex") == Path("runs/compare-Qwen-Qwen3-4B-leduc-mcts-50-hex.json")
