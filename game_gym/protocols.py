@@ -13,8 +13,8 @@ No other stream of the episode starts there. The sum is taken modulo 2**32: upst
 none of its seeds is refused for it.
 """
 
-RANDOM_STREAM, LAST_STREAM = 2, 4
-"""What is added to a bot's root at most: by a random bot, and by any other."""
+LAST_STREAM = 4
+"""What is added to a bot's root at most, unless its attribute ``last_stream`` says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

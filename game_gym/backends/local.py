@@ -12,9 +12,8 @@ from typing import Any
 import pyspiel
 
 from game_gym.backends.base import Ending, Turn
-from game_gym.opponents.uniform import UniformOpponent
 from game_gym.prompts import SeatView, render_end, render_turn
-from game_gym.protocols import LAST_STREAM, PROTOCOLS, RANDOM_STREAM, REPLACEMENT
+from game_gym.protocols import LAST_STREAM, PROTOCOLS, REPLACEMENT
 from game_gym.score import forfeit_returns, outcome, seat_score
 from game_gym.spec import State, Variant
 from game_gym.task import Task
@@ -141,7 +140,7 @@ class LocalBackend:
         highest = protocol.chance(seed)
         for seat, bot in enumerate(match.bots):
             if seat != self._seat:
-                last = RANDOM_STREAM if isinstance(bot, UniformOpponent) else LAST_STREAM
+                last = getattr(bot, "last_stream", LAST_STREAM)
                 highest = max(highest, protocol.bot(seed, seat, match.variant.players) + last)
         if highest >= SEED_LIMIT:
             raise SeedError(

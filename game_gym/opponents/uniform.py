@@ -10,13 +10,14 @@ class UniformOpponent:
     """Upstream's uniform bot, draw for draw: ``RandomState(root + 2).choice(legal_actions)``."""
 
     asks_only_for_actions = True
+    last_stream = 2
 
     def __init__(self, seating: Seating) -> None:
         self._stream = Stream()
 
     def restart(self, seed: int) -> None:
         """Begins an episode from a bot's root."""
-        self._stream.seed(seed + 2)
+        self._stream.seed(seed + self.last_stream)
 
     def act(self, view: SeatView) -> int:
         """Returns a legal action, drawn uniformly."""
