@@ -65,6 +65,7 @@ KNOWN: Mapping[str, Mapping[str, Any]] = {
     "Qwen/Qwen3-0.6B": _row("qwen3", 151_936, 28, 1_024, 3_072, 16, 8, 128),
     "Qwen/Qwen3-1.7B": _row("qwen3", 151_936, 28, 2_048, 6_144, 16, 8, 128),
     "Qwen/Qwen3-4B": _row("qwen3", 151_936, 36, 2_560, 9_728, 32, 8, 128),
+    "Qwen/Qwen3-32B": _row("qwen3", 151_936, 64, 5_120, 25_600, 64, 8, 128) | {"tie_word_embeddings": False},
     "meta-llama/Llama-3.2-1B-Instruct": _row("llama", 128_256, 16, 2_048, 8_192, 32, 8, 64),
     "meta-llama/Llama-3.2-3B-Instruct": _row("llama", 128_256, 28, 3_072, 8_192, 24, 8, 128),
     "google/gemma-3-1b-it": _row("gemma3_text", 262_144, 26, 1_152, 6_912, 4, 1, 256),

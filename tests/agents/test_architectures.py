@@ -26,6 +26,7 @@ PARAMETERS = {
     "Qwen/Qwen3-0.6B": 596_049_920,
     "Qwen/Qwen3-1.7B": 1_720_574_976,
     "Qwen/Qwen3-4B": 4_022_468_096,
+    "Qwen/Qwen3-32B": 32_762_123_264,
     "meta-llama/Llama-3.2-1B-Instruct": 1_235_814_400,
     "meta-llama/Llama-3.2-3B-Instruct": 3_212_749_824,
     "google/gemma-3-1b-it": 999_885_952,

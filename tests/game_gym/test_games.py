@@ -131,6 +131,9 @@ def test_variants_and_budgets_are_upstreams(name: str) -> None:
         ("clobber", [{"rows": size, "columns": size} for size in (5, 6, 7, 5)]),
         ("hex", [{"board_size": size} for size in (5, 7, 9, 11, 5)]),
         ("oware", [{"num_seeds_per_house": seeds} for seeds in (4, 3, 5, 4)]),
+        ("go", [{"board_size": size, "komi": 7.5} for size in (5, 7)]),
+        ("dots_and_boxes", [{"num_rows": size, "num_cols": size} for size in (3, 4, 5)]),
+        ("quoridor", [{"board_size": size, "wall_count": walls} for size in (7, 9) for walls in (8, 10)]),
         (
             "goofspiel",
             [{"players": 2, "num_cards": c, "points_order": "random"} for c in (8, 10, 12, 14, 16, 8)],

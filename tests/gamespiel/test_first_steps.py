@@ -26,7 +26,7 @@ CARD = {
     f"{model}{'' if card == own else f'-{card}gb'}": card
     for model, own in (("qwen2.5-3b", 16), ("qwen3-4b", 24))
     for card in (12, 16, 24, 80)
-}
+} | {"qwen3-0.6b": 6, "qwen3-1.7b": 8, "qwen3-32b": 80}
 """Presets, and the GiB of their cards."""
 ELSEWHERE = ("smollm2-135m", "affine-pool")
 """Their steps are tested elsewhere: in ``test_other_weights.py`` with a small Llama, and in
