@@ -24,7 +24,7 @@ from stable_baselines3.common.utils import get_device
 from torch import Tensor, nn
 
 from gamespiel.agents.archive import Place, describe_space, make_space, read_archive, write_archive
-from gamespiel.agents.engines import Budgets, Engine, is_small, make_engine, positions_of
+from gamespiel.agents.engines import Budgets, Engine, is_small, kernels, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
 from gamespiel.agents.models import memory, suitability
@@ -164,6 +164,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.scorer = Scorer(self.engine, self.adapters, self.value_of)
         self.answers: Answers = self._make_answers(choosing)
         self.optimizer = self._make_optimizer(lr_schedule(1.0))
+        kernels.switch(self, self.model_settings.kernels)
 
     def _load_model(self, device: str) -> None:
         """Loads the base model, and adds adapters and the value head."""

@@ -33,6 +33,7 @@ from gamespiel.agents.engines.last_layer import find_feed_forward, limit_rows
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
+    Tiles,
     TokenTree,
     choose_tile_width,
     count_distinct,
@@ -74,12 +75,19 @@ READ_FEW = 0.5
 ENDING_TILE = 32
 """Tokens of the smallest tile of read tokens in the last layer."""
 
+ONE_TILE = 2048
+"""The most tokens of a tree that is one tile, if ``one_tile`` is on."""
+
 CONTINUED_TILE = 16
 """Tokens of a tile of continuations, which are few and share only their prompts."""
 
 
 class SharedEngine(TransformersEngine):
     """Hidden states and logits of a causal language model, with shared beginnings read once.
+
+    Attributes:
+        one_tile: Whether a tree of at most ``ONE_TILE`` tokens is one tile (``kernels``).
+        added_masks: Whether masks are made as numbers to add (``kernels``).
 
     Raises:
         UnsupportedModelError: the model's attention is none that can be computed on a tree.
@@ -93,6 +101,7 @@ class SharedEngine(TransformersEngine):
             raise UnsupportedModelError(f"reading 'shared': {reason}; allowed: reading 'padded'")
         checkpointing = kwargs.get("gradient_checkpointing", False)
         self._alone = _Alone(model, Budgets(ALONE), gradient_checkpointing=checkpointing)
+        self.one_tile = self.added_masks = False
         self._layers = len(layers_of(self.transformer))
         self._feed_forward = find_feed_forward(self.transformer)
         register()
@@ -147,7 +156,7 @@ class SharedEngine(TransformersEngine):
 
         ``kept`` takes the whole tree's keys and values.
         """
-        layout = Layout.build(tile_fresh(tree, known.fresh, known.places, TILE), self.device)
+        layout = self._lay_out(tile_fresh(tree, known.fresh, known.places, TILE))
         layout.stored = {layer: _join_keys([each[layer] for each in stored]) for layer in stored[0]}
         fresh: dict[int, KeysValues] = {}
         layout.kept = None if kept is None else fresh
@@ -175,7 +184,7 @@ class SharedEngine(TransformersEngine):
         order = sorted(range(len(rows)), key=lambda i: int(prefix.tree.paths[rows[i]][-1]))
         paths = [prefix.tree.paths[rows[i]] for i in order]
         counts = [len(tokens[i]) for i in order]
-        layout = Layout.build(tile_continuations(prefix.tree, paths, counts, CONTINUED_TILE), self.device)
+        layout = self._lay_out(tile_continuations(prefix.tree, paths, counts, CONTINUED_TILE))
         layout.stored = prefix.stored
         ids = np.concatenate([np.array(tokens[i], dtype=np.int64) for i in order])
         depths = np.concatenate([len(path) + np.arange(n) for path, n in zip(paths, counts, strict=True)])
@@ -209,7 +218,7 @@ class SharedEngine(TransformersEngine):
         self, tree: TokenTree, at: Sequence[int], kept: dict[int, KeysValues] | None = None
     ) -> Tensor:
         """Returns hidden states of some of a tree's tokens, by place; ``kept`` takes all keys and values."""
-        layout = Layout.build(tile_tree(tree, choose_tile_width(tree, TILE, GATHERED)), self.device)
+        layout = self._lay_out(tile_tree(tree, self._choose_width(tree, TILE)))
         layout.kept = kept
         return self._run_forward(tree.tokens, tree.depths, layout, np.array(at, dtype=np.int64), tree)
 
@@ -241,8 +250,19 @@ class SharedEngine(TransformersEngine):
 
     def _lay_out_rows(self, tree: TokenTree, rows: Indices) -> Layout:
         """Returns the arrangement of some of a tree's tokens, ascending, with the keys of the whole tree."""
-        width = choose_tile_width(tree, ENDING_TILE, GATHERED, rows)
-        return Layout.build(tile_fresh(tree, rows, np.arange(len(tree.tokens)), width), self.device)
+        width = self._choose_width(tree, ENDING_TILE, rows)
+        return self._lay_out(tile_fresh(tree, rows, np.arange(len(tree.tokens)), width))
+
+    def _choose_width(self, tree: TokenTree, least: int, rows: Indices | None = None) -> int:
+        """Returns the width of tiles for all tokens of a tree, or for ``rows``; see ``choose_tile_width``."""
+        if self.one_tile and len(tree.tokens) <= ONE_TILE:
+            return len(tree.tokens) if rows is None else len(rows)
+        return choose_tile_width(tree, least, GATHERED, rows)
+
+    def _lay_out(self, tiles: Sequence[Tiles]) -> Layout:
+        layout = Layout.build(tiles, self.device)
+        layout.added_masks = self.added_masks
+        return layout
 
     def _to_tensor(self, indices: Indices) -> Tensor:
         return transfer.send(indices, self.device)

@@ -24,6 +24,25 @@ class ScaledAdamW(torch.optim.AdamW):
         for group in self.param_groups:
             group.setdefault("lr_scale", 1.0)
 
+    @property
+    def fused(self) -> bool:
+        """Whether a step changes all parameters of a group in one kernel."""
+        return all(group["fused"] for group in self.param_groups)
+
+    @fused.setter
+    def fused(self, on: bool) -> None:
+        for group in self.param_groups:
+            group["fused"] = on or None
+            for parameter in group["params"]:
+                if state := self.state.get(parameter):
+                    state["step"] = state["step"].to(parameter.device if on else "cpu")
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        """Loads what ``state_dict()`` returned; ``fused`` stays as it is here."""
+        fused = self.fused
+        super().load_state_dict(state_dict)
+        self.fused = fused
+
     def effective_rates(self) -> list[float]:
         """Returns the learning rates that the next step will use, one per group."""
         return [group["lr"] * group["lr_scale"] for group in self.param_groups]
@@ -37,6 +56,13 @@ class ScaledAdamW(torch.optim.AdamW):
         finally:
             for group, rate in zip(self.param_groups, scheduled, strict=True):
                 group["lr"] = rate
+            if self.fused:
+                self._count_changes()
+
+    def _count_changes(self) -> None:
+        """Counts a change of the parameters, which a fused step does not do; see ``AdapterSets.stamp``."""
+        parameters = [parameter for group in self.param_groups for parameter in group["params"]]
+        torch.autograd.graph.increment_version([p for p in parameters if p.grad is not None])
 
 
 def split_state(state: Mapping[str, Any]) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:

@@ -9,6 +9,7 @@ from gamespiel.errors import InvalidValueError
 MAY_CHANGE = (
     "model.model_name",  # the same weights in another place: their content is compared when they are loaded
     "model.gradient_checkpointing",
+    "model.kernels",
     "model.reading",
     "ppo.num_train_steps",
     "ppo.tokens_per_forward",

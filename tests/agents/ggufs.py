@@ -39,14 +39,16 @@ def weights(seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def write(
-    path: Path, architecture: str = "llama", seed: int = 0, *, tied: bool = True, without: str = ""
-) -> Path:
+    path: Path, architecture: str = "llama", seed: int = 0, *,
+    kv_heads: int = HEADS, tied: bool = True, without: str = "",
+) -> Path:  # fmt: skip
     """Writes a Llama with SmolLM's way of tokenising, matrices in blocks of 8 bits (Q8_0); returns the path.
 
     Args:
         path: Where to.
         architecture: What the file says it is.
         seed: Seed of the weights.
+        kv_heads: How many heads of keys and values the file says it has.
         tied: Whether the head is the embedding.
         without: A tensor that is left out.
     """
@@ -59,7 +61,7 @@ def write(
     writer.add_block_count(LAYERS)
     writer.add_feed_forward_length(INNER)
     writer.add_head_count(HEADS)
-    writer.add_head_count_kv(HEADS)
+    writer.add_head_count_kv(kv_heads)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_freq_base(10_000.0)
     writer.add_vocab_size(len(vocabulary()))

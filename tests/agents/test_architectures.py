@@ -96,11 +96,12 @@ def test_the_embedded_model() -> None:
     ],
 )
 def test_the_metadata_of_a_gguf_file(kind: str, family: str, tied: bool, tmp_path: Path) -> None:
-    path = ggufs.write(tmp_path / "model.gguf", kind, tied=tied)
+    path = ggufs.write(tmp_path / "model.gguf", kind, kv_heads=2, tied=tied)
     config = {
         "model_type": family, "vocab_size": len(ggufs.vocabulary()), "hidden_size": ggufs.HIDDEN,
         "intermediate_size": ggufs.INNER, "num_hidden_layers": ggufs.LAYERS,
-        "num_attention_heads": ggufs.HEADS, "tie_word_embeddings": tied, "dtype": "bfloat16",
+        "num_attention_heads": ggufs.HEADS, "num_key_value_heads": 2, "tie_word_embeddings": tied,
+        "dtype": "bfloat16",
     }  # fmt: skip
     assert architecture_of(str(path)) == from_config(config, "x")
 

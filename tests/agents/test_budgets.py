@@ -131,7 +131,8 @@ def test_a_budget_that_fell_goes_on_unless_another_is_given() -> None:
     for budgets in (same, other):
         budgets.load_state_dict(fell.state_dict())
     assert (same.tokens_per_forward, same.tokens_per_backward) == (500, 400)
-    assert (other.tokens_per_forward, other.forward_is_lowered) == (500, False)
+    assert (other.tokens_per_forward, other.tokens_per_backward) == (500, 400)
+    assert not other.forward_is_lowered
     end_steps(same, 2 * CLEAN_STEPS - 6)
     assert same.tokens_per_forward == 500
     end_steps(same, 1)

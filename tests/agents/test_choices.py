@@ -24,6 +24,7 @@ from gamespiel.agents.sampling.noise import (
     permutation,
 )
 from task_gym.seeding import DRAWN_LIMIT
+from task_gym.wrappers import NamedText
 from tests.agents.deciders import Choices, ChoiceSums, as_reference, forwards
 from tests.agents.toys import asked, make_policy, masks_of, same_noise
 
@@ -56,8 +57,8 @@ class Whole(NamedTuple):
     answer_masses: Tensor
 
 
-def whole_tree(policy: LLMPolicy, text: str, legal: Sequence[int]) -> Whole:
-    """Returns what is known of each legal action by brute force.
+def whole_tree(policy: LLMPolicy, text: str, legal: Sequence[int | str]) -> Whole:
+    """Returns what is known of each legal action, or of its name, by brute force.
 
     The model, head included, reads prompt and answer of every action as one text. A token is legal if it
     continues an answer that has the same tokens before it.
@@ -108,6 +109,17 @@ def test_probabilities_are_those_of_brute_force(policy: LLMPolicy) -> None:
         assert torch.allclose(scored.log_probs, expected, atol=1e-4)
         assert p.sum() == pytest.approx(1.0, abs=1e-12)
         assert list(scored.exact) == [legal in [(0, 1, 2), (7,), (10, 15)]] * len(legal)
+
+
+def test_names_of_which_one_begins_another() -> None:
+    """Each token of a name, and end-of-turn, is renormalised among the names that begin alike."""
+    policy, legal = make_policy(adapters=0.1, answer="name"), (1, 12, 123)
+    text = NamedText("seat 0", ["legal", "legal 1", "seat"])
+    with torch.no_grad():
+        expected = whole_tree(policy, text, text.names).log_probs.exp()
+    assert float(expected.sum()) == pytest.approx(1.0)
+    probs = policy.get_distribution([text], masks_of([legal])).probs[0, legal]
+    assert probs.tolist() == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
@@ -296,6 +308,19 @@ def test_gradients_are_those_of_brute_force(policy: LLMPolicy) -> None:
     assert len(expected) == len(scored) > 0
     for a, b in zip(expected, scored, strict=True):
         assert torch.allclose(a, b, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("what", ["log_probs", "entropy", "kl"])
+def test_gradients_are_finite_where_nodes_are_padded(policy: LLMPolicy, what: str) -> None:
+    """A node of two children beside one of ten has eight columns of −inf, and −inf · 0 is NaN."""
+    prompts, legal = prompts_of(policy, ["x", "y"]), [(1, 2), tuple(range(10))]
+    with as_reference(policy):
+        reference = Choices(policy).evaluate(prompts, legal, [1, 9])
+    scored = Choices(policy).evaluate(prompts, legal, [1, 9])
+    loss = scored.kl_to(reference) if what == "kl" else getattr(scored, what)
+    assert torch.isinf(scored.nodes).any()
+    found = gradients(policy, loss.sum())
+    assert found and all(torch.isfinite(g).all() for g in found) and any(g.abs().max() > 0 for g in found)
 
 
 def test_logits_of_many_nodes_are_made_in_parts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:

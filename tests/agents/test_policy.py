@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from transformers import AutoModelForCausalLM
 
+from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy, MissingMaskError, MissingNamesError
 from gamespiel.agents.tokens.answers import AmbiguousNamesError
@@ -207,6 +209,20 @@ def test_values_are_the_head_on_the_prompts_last_state() -> None:
             torch.tensor([[d.value] for d in policy.decide(TEXTS, MASKS, None)]),
         ):
             assert np.allclose(values[:, 0].numpy(), expected, atol=1e-5)
+
+
+def test_the_reference_is_the_base_without_adapters(policy: LLMPolicy) -> None:
+    base = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
+    ids = torch.tensor([policy.codec.encode_prompt("x")])
+    children = [policy.codec.encode_action(action)[0] for action in LEGAL[0]]
+    with torch.no_grad():
+        expected = base(input_ids=ids).logits[0, -1, children].softmax(-1)
+    (reference,) = policy.distribution("x", LEGAL[:1], adapters=BASE)
+    (own,) = policy.distribution("x", LEGAL[:1])
+    assert np.allclose(reference, expected, atol=1e-6)
+    assert not np.allclose(own, expected, atol=1e-6)
+    # Afterwards, adapters are on again and have gradients.
+    assert all(p.requires_grad for group in policy.optimizer.param_groups for p in group["params"])
 
 
 # -- the same number in every pass ---------------------------------------------------------------------------

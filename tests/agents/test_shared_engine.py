@@ -111,7 +111,7 @@ def test_tokens_attend_to_their_paths_alone(sequences: list[Tokens], width: int,
         (tile_tree(tree, width), np.arange(n)),
         (tile_fresh(tree, rows, np.arange(n), width), rows),
     ):
-        expected = [(tree.depths[row], enumerate_path(paths[row])) for row in asked.tolist()]
+        expected = [(len(paths[row]) - 1, enumerate_path(paths[row])) for row in asked.tolist()]
         assert read_attention(tiles) == dict(enumerate(expected))
 
 

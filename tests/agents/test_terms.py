@@ -112,13 +112,20 @@ def test_a_choice_is_one_unit_and_a_forced_answer_a_unit_of_nothing() -> None:
     assert batch.sum_over_units(torch.arange(1.0, 6.0)).tolist() == [1.0, 2.0, 7.0, 0.0, 5.0]
 
 
-def test_the_scorers_column_is_filled_turn_by_turn() -> None:
-    """The sampler's stays; turns that were not scored keep the sampler's as their old ones."""
+def test_replies_and_their_scorers_column() -> None:
+    """Each token is a unit of its own. The scorer's column is filled turn by turn; the sampler's stays.
+
+    Turns that were not scored keep the sampler's as their old ones.
+    """
     buffer = TurnBuffer(normalize=False)
     log_probs = [(-0.5, -1.0), (-2.0,), (-4.0, -8.0, -16.0)]
     for turn, (tokens, own) in enumerate(zip([(5, 6), (7,), (8, 9, 10)], log_probs, strict=True)):
         buffer.add(turn, decision(FREE, tokens, *own), turn + 1.0, 0.0)
     buffer.compute_returns_and_advantage()
+    batch = buffer.batch(np.array([2, 0]))
+    assert [decision.tokens for decision in batch.decisions] == [(8, 9, 10), (5, 6)]
+    assert batch.unit_of_token.tolist() == [0, 1, 2, 3, 4] and batch.turn_of_unit.tolist() == [0, 0, 0, 1, 1]
+    assert batch.sampler_log_probs.tolist() == [-4, -8, -16, -0.5, -1] and batch.advantages.tolist() == [3, 1]
     buffer.put_scored(np.array([2, 0]), torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]))
     batch = buffer.batch(np.arange(3))
     assert batch.old_log_probs.tolist() == [4.0, 5.0, -2.0, 1.0, 2.0, 3.0]

@@ -18,8 +18,9 @@ from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.drawing import BLOCK, NotFiniteError, inverse_cdf
 from gamespiel.agents.tokens.codec import ChatCodec
+from task_gym.spaces import UnicodeText
 from tests.agents.deciders import Texts, kl
-from tests.agents.families import FAMILIES
+from tests.agents.families import FAMILIES, parametrize_families
 from tests.agents.smollm2 import policy as smollm2_policy
 from tests.agents.toys import make_policy
 
@@ -247,6 +248,27 @@ def test_settings_out_of_range_are_refused(codec: ChatCodec) -> None:
     for wrong in (0.0, math.inf, math.nan):
         with pytest.raises(ValueError, match=r"temperature: .* was given; allowed: finite and above 0"):
             Texts(codec, Scripted({}), temperature=wrong)
+
+
+@parametrize_families(FAMILIES, ("llama", "gemma3"))
+@BOTH
+def test_families_write_what_they_would_without_a_cache(family: str, reading: str, tmp_path: Path) -> None:
+    """Greedy, with random adapters: every token is the argmax of a new reading of all before it."""
+    model = {"model_name": FAMILIES[family].save(tmp_path), "random_weights": True}
+    policy = make_policy(space=UnicodeText(1000), adapters=0.1, model=model)
+    expected, prompts = [], prompts_of(policy, TEXTS[:3])
+    ends = {policy.codec.end_of_turn, policy.codec.tokenizer.eos_token_id}
+    for prompt in prompts:
+        reply: Tokens = ()
+        while len(reply) < 24 and not ends & set(reply):
+            reply = (*reply, int(next_logits(policy.model, (*prompt, *reply))[-1].argmax()))
+        expected.append(reply)
+    # Last: the shared engine changes the model's attention function.
+    decoder = decoder_of(policy, reading, max_new_tokens=24)
+    drawn = decoder.best(prompts)
+    assert drawn.tokens == expected
+    scored = decoder.evaluate(prompts, expected)
+    assert torch.allclose(scored.log_probs, torch.from_numpy(np.concatenate(drawn.log_probs)), atol=1e-5)
 
 
 # -- scoring -------------------------------------------------------------------------------------------------

@@ -1,0 +1,214 @@
+"""Faster ways to compute the same, equal to rounding. Each is off until it is named.
+
+- ``one_tile``: a token tree of up to 2,048 tokens is attended to as one tile.
+- ``added_masks``: masks are made once per forward as numbers to add, and not converted in each layer.
+- ``fused_norms``: PyTorch's ``rms_norm`` takes the place of norms that compute exactly that.
+- ``lean_adapters``: adapters are two products beside the frozen one, cast once per optimizer step.
+- ``fused_adam``: AdamW changes the parameters of a group in one kernel.
+
+They are for GPUs, where a kernel's start takes longer than a small tile's computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple, Protocol, get_args
+
+from torch import Tensor, nn
+from torch.nn.functional import rms_norm
+
+from gamespiel.agents.engines.lean_adapters import (
+    LeanLayer,
+    find_adapted,
+    find_adapter_obstacle,
+    forget_casts,
+)
+from gamespiel.agents.engines.shared import SharedEngine
+from gamespiel.agents.hyperparameters import Kernel
+from gamespiel.agents.models.optimizer import ScaledAdamW
+from task_gym.errors import TaskGymError, check_choice
+
+NAMES: tuple[str, ...] = get_args(Kernel)
+"""The kernels' names."""
+
+NORMS = ("LlamaRMSNorm", "Qwen2RMSNorm", "Qwen3RMSNorm", "SmolLM3RMSNorm")
+"""Classes of norms that compute what ``rms_norm`` does. In others, weights are 1 + w, or are left out."""
+
+
+class KernelError(TaskGymError, ValueError):
+    """A kernel that cannot be used with a model, its reading or its optimizer."""
+
+
+def switch(target: Any, names: Collection[str]) -> None:
+    """Makes a policy, or an engine by itself, compute with exactly these kernels.
+
+    Raises:
+        ArgumentError: there is no such kernel.
+        KernelError: one of them cannot be used here. Then nothing is changed.
+    """
+    for name in names:
+        check_choice("kernel", name, NAMES)
+    parts = _Parts(getattr(target, "engine", target), getattr(target, "optimizer", None))
+    changed = [name for name in NAMES if (name in names) != _SWITCHES[name].is_on(parts)]
+    for name in changed:
+        if name in names and (obstacle := _SWITCHES[name].find_obstacle(parts)):
+            raise KernelError(f"kernel {name!r}: {obstacle}")
+    for name in changed:
+        _SWITCHES[name].turn(parts, name in names)
+
+
+def list_active(target: Any) -> tuple[str, ...]:
+    """Returns the kernels that a policy, or an engine by itself, computes with."""
+    parts = _Parts(getattr(target, "engine", target), getattr(target, "optimizer", None))
+    return tuple(name for name in NAMES if _SWITCHES[name].is_on(parts))
+
+
+@contextmanager
+def using(target: Any, names: Collection[str]) -> Iterator[None]:
+    """Within the context, a policy or an engine computes with exactly these kernels.
+
+    Raises:
+        ArgumentError: there is no such kernel.
+        KernelError: one of them cannot be used here.
+    """
+    before = list_active(target)
+    switch(target, names)
+    try:
+        yield
+    finally:
+        switch(target, before)
+
+
+class _Parts(NamedTuple):
+    """The parts of a policy that kernels change.
+
+    Attributes:
+        engine: Its engine.
+        optimizer: Its optimizer, or None if there is only an engine.
+    """
+
+    engine: Any
+    optimizer: Any
+
+
+class _Switch(Protocol):
+    """Turns a kernel on and off."""
+
+    def find_obstacle(self, parts: _Parts) -> str | None:
+        """Returns why the kernel cannot be used, or None if it can."""
+
+    def is_on(self, parts: _Parts) -> bool:
+        """Returns whether the kernel is used."""
+
+    def turn(self, parts: _Parts, on: bool) -> None:
+        """Turns the kernel on or off."""
+
+
+class _TreeSwitch:
+    """Sets an attribute of the engine that reads trees."""
+
+    def __init__(self, attribute: str) -> None:
+        self._attribute = attribute
+
+    def find_obstacle(self, parts: _Parts) -> str | None:
+        if isinstance(parts.engine, SharedEngine):
+            return None
+        return f"reading {parts.engine.reading!r} has no token trees; allowed: model.reading 'shared'"
+
+    def is_on(self, parts: _Parts) -> bool:
+        return getattr(parts.engine, self._attribute, False)
+
+    def turn(self, parts: _Parts, on: bool) -> None:
+        setattr(parts.engine, self._attribute, on)
+
+
+class _LayerSwitch:
+    """Gives layers of the model another ``forward``, and keeps their parameters.
+
+    Args:
+        mixin: The class that has this ``forward``.
+        find: Returns a model's layers to change.
+        find_obstacle: Returns why these layers cannot be changed, or None if they can.
+    """
+
+    def __init__(
+        self,
+        mixin: Any,
+        find: Callable[[nn.Module], Sequence[Any]],
+        find_obstacle: Callable[[Any], str | None],
+    ) -> None:
+        self._mixin, self._find, self._find_obstacle = mixin, find, find_obstacle
+
+    def find_obstacle(self, parts: _Parts) -> str | None:
+        return self._find_obstacle(parts.engine)
+
+    def is_on(self, parts: _Parts) -> bool:
+        return any(isinstance(layer, self._mixin) for layer in parts.engine.model.modules())
+
+    def turn(self, parts: _Parts, on: bool) -> None:
+        # A new module would have to take over parameters and hooks, which are found by the modules' names.
+        if on:
+            for layer in self._find(parts.engine.model):
+                plain: Any = type(layer)
+                layer.__class__ = _mix(self._mixin, plain)
+            return
+        for layer in parts.engine.model.modules():
+            if isinstance(layer, self._mixin):
+                layer.__class__ = type(layer).__bases__[1]
+                forget_casts(layer)
+
+
+@cache
+def _mix(mixin: Any, plain: Any) -> Any:
+    """Returns a layer's class with the ``forward`` of a mixin."""
+    return type(f"{mixin.__name__}Of{plain.__name__}", (mixin, plain), {})
+
+
+class _AdamSwitch:
+    """Makes a policy's optimizer fused."""
+
+    def find_obstacle(self, parts: _Parts) -> str | None:
+        if isinstance(parts.optimizer, ScaledAdamW):
+            return None
+        return f"the optimizer is a {type(parts.optimizer).__name__}; allowed: a policy's ScaledAdamW"
+
+    def is_on(self, parts: _Parts) -> bool:
+        return getattr(parts.optimizer, "fused", False)
+
+    def turn(self, parts: _Parts, on: bool) -> None:
+        parts.optimizer.fused = on
+
+
+class FusedNorm(nn.Module):
+    """The ``forward`` of fused norms."""
+
+    weight: Tensor
+    variance_epsilon: float
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        if hidden.dtype != self.weight.dtype:  # rms_norm would return the wider type
+            result: Tensor = super().forward(hidden)
+            return result
+        return rms_norm(hidden, self.weight.shape, self.weight, self.variance_epsilon)
+
+
+def _find_norms(model: nn.Module) -> list[nn.Module]:
+    return [layer for layer in model.modules() if type(layer).__name__ in NORMS]
+
+
+def _find_norm_obstacle(engine: Any) -> str | None:
+    if _find_norms(engine.model):
+        return None
+    own = sorted({type(m).__name__ for m in engine.model.modules() if type(m).__name__.endswith("Norm")})
+    return f"the model's norms are {', '.join(own) or 'none'}; allowed: {', '.join(NORMS)}"
+
+
+_SWITCHES: Mapping[str, _Switch] = {
+    "one_tile": _TreeSwitch("one_tile"),
+    "added_masks": _TreeSwitch("added_masks"),
+    "fused_norms": _LayerSwitch(FusedNorm, _find_norms, _find_norm_obstacle),
+    "lean_adapters": _LayerSwitch(LeanLayer, find_adapted, find_adapter_obstacle),
+    "fused_adam": _AdamSwitch(),
+}

@@ -1,0 +1,362 @@
+"""Kernels compute the same as without them, in fewer operations, and can be switched back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gamespiel.agents.engines.kernels import NAMES, KernelError, list_active, switch, using
+from gamespiel.agents.engines.lean_adapters import _Cast, find_adapted
+from gamespiel.agents.engines.shared import ONE_TILE
+from gamespiel.agents.engines.token_tree import TokenTree
+from gamespiel.agents.models.names import BASE, NEWEST
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.config import ConfigError, from_dict
+from task_gym.errors import ArgumentError
+from tests.agents.families import FAMILIES, SIZES
+from tests.agents.toys import N_ACTIONS, asked, make_policy, masks_of, randomise, relative, same_noise
+
+SHAPES = ("qwen3", "qwen2.5", "llama")
+LAYER_KERNELS = ("one_tile", "added_masks", "fused_norms", "lean_adapters")
+CHOICES = [*((name,) for name in LAYER_KERNELS), NAMES]
+
+LEGAL = [(0, 1), (2, 12, 120), (1, 12, 123), (0, 15)]
+TEXTS = [f"{'The rules are long. ' * 8}{'Twice' * (i % 2)} seat {i}{asked(LEGAL[i])}" for i in range(4)]
+"""Prompts with common beginnings, whose tree has several tiles of 128 tokens."""
+
+
+def make(folder: Path, family: str = "qwen3", **model: Any) -> LLMPolicy:
+    """Returns a policy on a small model with random weights; at rank 2 no adapter is added to its weights."""
+    name = FAMILIES[family].save(folder)
+    settings = {"model_name": name, "random_weights": True, "reading": "shared"} | model
+    policy = make_policy(adapters=0.05, model=settings, lora={"r": 2}, seed=1)
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in (p for name, p in policy.model.named_parameters() if "norm" in name):
+            parameter.copy_(1 + 0.2 * torch.randn(parameter.shape, generator=generator))
+    return policy
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def shape(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LLMPolicy:
+    """Returns a policy per family, in float32; tests leave its adapters as they are."""
+    return make(tmp_path_factory.mktemp("model"), request.param)
+
+
+@pytest.fixture(scope="module")
+def low(tmp_path_factory: pytest.TempPathFactory) -> LLMPolicy:
+    """Returns a policy whose adapters are cast to bfloat16."""
+    return make(tmp_path_factory.mktemp("model"), dtype="bfloat16")
+
+
+def decide(policy: LLMPolicy, **adapters: Any) -> list[Decision]:
+    return policy.decide(TEXTS, masks_of(LEGAL, N_ACTIONS), same_noise(0.4, len(TEXTS)), **adapters)
+
+
+def gradient_of(policy: LLMPolicy, loss: Tensor) -> Tensor:
+    policy.optimizer.zero_grad()
+    loss.backward()
+    gradient = torch.cat([p.grad.flatten() for p in policy.adapter_parameters() if p.grad is not None])
+    policy.optimizer.zero_grad()
+    return gradient
+
+
+def score(policy: LLMPolicy, decisions: Sequence[Decision]) -> tuple[Tensor, Tensor]:
+    """Returns log-probabilities of decisions, and the gradient of their sum and of the legal mass."""
+    scores = policy.scorer.score(decisions, mass=True)
+    assert scores.log_mass is not None
+    return scores.log_probs.detach(), gradient_of(policy, scores.log_probs.sum() + scores.log_mass.sum())
+
+
+def step(policy: LLMPolicy) -> None:
+    """Makes an optimizer step, with gradients that do not depend on the kernels."""
+    for parameter in policy.trainable_parameters():
+        parameter.grad = parameter.detach().cos()
+    policy.optimizer.step()
+    policy.optimizer.zero_grad()
+
+
+# -- the same ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", CHOICES, ids="+".join)
+def test_log_probabilities_gradients_and_decisions_are_the_same(
+    shape: LLMPolicy, names: tuple[str, ...]
+) -> None:
+    decisions = decide(shape)
+    log_probs, gradient = score(shape, decisions)
+    with using(shape, names):
+        assert list_active(shape) == names
+        assert [d.tokens for d in decide(shape)] == [d.tokens for d in decisions]
+        found, found_gradient = score(shape, decisions)
+    assert (found - log_probs).abs().max() <= 1e-5
+    assert relative(found_gradient, gradient) <= 1e-4
+    assert list_active(shape) == ()
+    assert torch.equal(score(shape, decisions)[1], gradient)
+
+
+@pytest.mark.parametrize(
+    "model", [{"gradient_checkpointing": True}, {"use_4bit": True}, {"use_8bit": True}], ids=str
+)
+def test_checkpointed_and_quantised_layers(model: dict[str, bool], tmp_path: Path) -> None:
+    policy = make(tmp_path, dtype="float32", **model)
+    decisions = decide(policy)
+    log_probs, gradient = score(policy, decisions)
+    with using(policy, NAMES):
+        found, found_gradient = score(policy, decisions)
+    assert (found - log_probs).abs().max() <= 1e-5
+    assert relative(found_gradient, gradient) <= 1e-4
+
+
+def draw_sequences(seed: int) -> list[tuple[int, ...]]:
+    """Returns 8 sequences of 30 to 70 tokens with common beginnings."""
+    rng = random.Random(seed)
+    shared = [rng.randrange(200) for _ in range(60)]
+    return [(*shared[: 20 * (1 + i % 3)], *(rng.randrange(200) for _ in range(10))) for i in range(8)]
+
+
+def read_all(policy: LLMPolicy, sequences: Sequence[tuple[int, ...]]) -> tuple[Tensor, Tensor]:
+    """Returns the hidden states of all tokens, and the gradient of a random sum of them."""
+    places = [(row, at) for row, tokens in enumerate(sequences) for at in range(len(tokens))]
+    states = policy.engine.read(sequences, *zip(*places, strict=True)).float()
+    weights = torch.randn(states.shape, generator=torch.Generator().manual_seed(3))
+    return states.detach(), gradient_of(policy, (states * weights).sum())
+
+
+def test_in_bfloat16_no_more_is_rounded_away(tmp_path: Path) -> None:
+    """Squared distances from float32 are summed over families and trees: one tree's is mostly chance."""
+    squares = {names: np.zeros(2) for names in ((), *CHOICES)}
+    for family in SHAPES:
+        low, high = (make(tmp_path, family, dtype=dtype) for dtype in ("bfloat16", "float32"))
+        randomise(low, 0.01)
+        with torch.no_grad():
+            for ours, theirs in zip(high.model.parameters(), low.model.parameters(), strict=True):
+                ours.copy_(theirs)
+        for sequences in map(draw_sequences, range(8)):
+            exact = read_all(high, sequences)
+            for names, total in squares.items():
+                with using(low, names):
+                    pairs = zip(read_all(low, sequences), exact, strict=True)
+                    total += [relative(ours, theirs) ** 2 for ours, theirs in pairs]
+    plain = squares.pop(())
+    for names, total in squares.items():
+        assert (np.sqrt(total / plain) <= 1.25).all(), names
+
+
+def test_a_tree_of_more_tokens_has_tiles(low: LLMPolicy) -> None:
+    engine: Any = low.engine
+    with using(engine, ["one_tile"]):
+        widths = [
+            engine._choose_width(TokenTree.build([tuple(range(n))]), 128) for n in (100, ONE_TILE, 2049)
+        ]
+    assert widths == [100, ONE_TILE, 512]
+
+
+# -- fewer operations --------------------------------------------------------------------------------------
+
+
+class Operations(TorchDispatchMode):
+    """Counts the operations that PyTorch dispatches, but for other views of the same memory."""
+
+    count = 0
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += not op.is_view
+        return op(*args, **(kwargs or {}))
+
+
+class Calls(TorchFunctionMode):
+    """Counts calls of PyTorch's functions: on a CPU, ``rms_norm`` is made of operations."""
+
+    count = 0
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return function(*args, **(kwargs or {}))
+
+
+def count(policy: LLMPolicy, names: Sequence[str], counting: Any, gradients: bool) -> int:
+    """Returns what is counted while decisions are scored, and on the way back too if ``gradients``."""
+    decisions = decide(policy)
+    with using(policy, names), torch.set_grad_enabled(gradients):
+        policy.scorer.score(decisions)  # now matrices are cast
+        with counting:
+            log_probs = policy.scorer.score(decisions).log_probs
+            if gradients:
+                gradient_of(policy, log_probs.sum())
+    return int(counting.count)
+
+
+@pytest.mark.parametrize("gradients", [False, True], ids=["forward", "both ways"])
+def test_a_layer_has_fewer_operations(
+    gradients: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A layer's operations are what a model of four layers has more than one of three."""
+    policies = []
+    for layers in (3, 4):
+        monkeypatch.setitem(SIZES, "num_hidden_layers", layers)
+        policies.append(make(tmp_path, dtype="bfloat16"))
+
+    def count_layer(names: Sequence[str], counting: type[Any]) -> int:
+        three, four = (count(policy, names, counting(), gradients) for policy in policies)
+        return four - three
+
+    plain = count_layer((), Operations)
+    alone = [count_layer([name], Operations) for name in ("one_tile", "added_masks", "lean_adapters")]
+    assert max(alone) < plain
+    assert count_layer(LAYER_KERNELS, Operations) < min(alone)
+    assert count_layer(["fused_norms"], Calls) < count_layer((), Calls)
+
+
+def test_an_optimizer_step_is_fewer_operations_and_the_same(tmp_path: Path) -> None:
+    plain, fused = (make(tmp_path, kernels=kernels) for kernels in ((), ("fused_adam",)))
+    before = plain.optimizer.state_dict()["param_groups"]
+    counts = []
+    for policy in (plain, fused):
+        step(policy)
+        with Operations() as operations:
+            step(policy)
+        counts.append(operations.count)
+        with using(policy, () if policy is fused else ["fused_adam"]):
+            step(policy)
+        step(policy)
+    assert counts[1] < counts[0]
+    for ours, theirs in zip(fused.trainable_parameters(), plain.trainable_parameters(), strict=True):
+        assert (ours - theirs).abs().max() <= 1e-6
+    assert plain.optimizer.state_dict()["param_groups"] == before
+    for one, other in ((plain, fused), (fused, plain)):
+        saved = one.optimizer.state_dict()
+        other.optimizer.load_state_dict(saved)
+        assert list_active(other) == other.model_settings.kernels
+
+
+# -- adapters that change ----------------------------------------------------------------------------------
+
+
+def probabilities(policy: LLMPolicy, name: str) -> Tensor:
+    rows = policy.distribution(TEXTS, LEGAL, adapters=name)
+    return torch.cat([torch.from_numpy(row) for row in rows])
+
+
+def read_fresh(policy: LLMPolicy, name: str = NEWEST) -> Tensor:
+    """Returns probabilities, after a comparison with those of matrices that are cast anew."""
+    found = probabilities(policy, name)
+    with using(policy, ()):  # forgets what was cast
+        pass
+    assert torch.equal(found, probabilities(policy, name))
+    return found
+
+
+def test_matrices_are_cast_anew_if_adapters_change(tmp_path: Path) -> None:
+    policy = make(tmp_path, dtype="bfloat16", kernels=("lean_adapters", "fused_adam"))
+    with torch.no_grad():
+        start = {name: value.clone() for name, value in policy.state_dict().items()}
+    first = read_fresh(policy)
+    step(policy)
+    fused = read_fresh(policy)
+    with using(policy, ["lean_adapters"]):
+        step(policy)
+        plain = read_fresh(policy)
+    policy.load_state_dict(start)
+    assert torch.equal(read_fresh(policy), first)
+    base = read_fresh(policy, BASE)
+    named = []
+    for seed in range(4):  # in the memory of those before, perhaps
+        generator = torch.Generator().manual_seed(seed)
+        learning = policy.adapters.learning.items()
+        adapters = {key: torch.randn(t.shape, generator=generator) * 0.05 for key, t in learning}
+        policy.adapters.publish("other", adapters)
+        named.append(read_fresh(policy, "other"))
+        policy.adapters.forget("other")
+        del adapters
+    assert torch.equal(read_fresh(policy), first)
+    different = [first, fused, plain, base, *named]
+    assert not any(torch.equal(a, b) for i, a in enumerate(different) for b in different[:i])
+
+
+def test_matrices_are_cast_once_per_step(low: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two layers of seven modules have two matrices each."""
+    casts: list[Any] = []
+    make_cast = _Cast.make
+    monkeypatch.setattr(_Cast, "make", lambda *given: casts.append(given) or make_cast(*given))
+    with using(low, ["lean_adapters"]):
+        for _ in range(3):
+            decisions = decide(low)
+            score(low, decisions)
+    assert len(casts) == 2 * 7 * 2
+
+
+def test_what_depends_on_adapters_sees_a_fused_step(tmp_path: Path) -> None:
+    """torch itself counts no change of parameters in a fused step, by which kept prefixes are forgotten."""
+    policy = make(tmp_path, kernels=("fused_adam",))
+    before = policy.adapters.stamp(NEWEST)
+    step(policy)
+    assert policy.adapters.stamp(NEWEST) != before
+
+
+# -- names and errors --------------------------------------------------------------------------------------
+
+
+def test_kernels_are_a_setting_of_a_policy_that_is_saved(tmp_path: Path) -> None:
+    policy = make(tmp_path, kernels=("fused_norms", "fused_adam"))
+    assert list_active(policy) == ("fused_norms", "fused_adam")
+    policy.save(tmp_path / "policy.zip")
+    again = LLMPolicy.load(tmp_path / "policy.zip", device="cpu")
+    assert again.model_settings.kernels == list_active(again) == ("fused_norms", "fused_adam")
+    with using(again, ["one_tile"]):
+        assert list_active(again) == ("one_tile",)
+    assert list_active(again) == ("fused_norms", "fused_adam")
+    assert from_dict({"model": {"kernels": ["one_tile"]}}).model.kernels == ("one_tile",)
+    assert from_dict({}).model.kernels == ()
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "message"),
+    [
+        ("qwen3", {"reading": "padded", "kernels": ("one_tile",)}, "'one_tile': reading 'padded' has no"),
+        ("qwen3", {"reading": "padded", "kernels": ("added_masks",)}, "'added_masks': reading 'padded' has"),
+        ("gemma3", {"kernels": ("fused_norms",)}, "'fused_norms': .* are Gemma3RMSNorm; allowed: Llama"),
+        ("qwen3", {"dtype": "float16", "kernels": ("lean_adapters",)}, "'lean_adapters': .* float16 model"),
+    ],
+)
+def test_a_kernel_that_a_model_cannot_have(
+    family: str, model: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(KernelError, match=message):
+        make(tmp_path, family, **model)
+
+
+def test_adapters_that_cannot_be_lean(low: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedded model's layers are small, and their adapters in float32 are added to the weights."""
+    with pytest.raises(KernelError, match="added to the weights in float32"):
+        make_policy(model={"kernels": ("lean_adapters",)}, lora={"r": 16})
+    layer: Any = find_adapted(low.model)[0]
+    for settings, value, message in (
+        (layer.lora_dropout._modules, nn.Dropout(0.1), "dropout"),
+        (layer.lora_variant, object(), "DoRA"),
+        (layer.lora_bias, True, "without biases"),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(KernelError, match=message):
+            patch.setitem(settings, "default", value)
+            switch(low, NAMES)
+        assert list_active(low) == ()
+
+
+def test_names_that_are_no_kernels(low: LLMPolicy) -> None:
+    with pytest.raises(ArgumentError, match=r"'one_tle' was given, .* did you mean 'one_tile'"):
+        switch(low, ["fused_norms", "one_tle"])
+    with pytest.raises(KernelError, match="'fused_adam': the optimizer is a NoneType"):
+        switch(low.engine, ["fused_norms", "fused_adam"])
+    assert list_active(low) == ()
+    with pytest.raises(ConfigError, match=r"model\.kernels\[0\] must be one of .* did you mean 'one_tile'"):
+        from_dict({"model": {"kernels": ["one_tle"]}})
