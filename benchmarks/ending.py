@@ -108,17 +108,21 @@ def rows_there(out: Path | None, name: str) -> list[Row]:
     """
     if out is None:
         return []
-    path = out if _is_file(out) else out / f"{name}.json"
     try:
-        found: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        found: list[Row] = json.loads(path_of(out, name).read_text(encoding="utf-8"))["rows"]
     except (OSError, ValueError, KeyError, TypeError):
         return []
     return found
 
 
+def path_of(out: Path, name: str) -> Path:
+    """Returns the file of a benchmark's results in a place that was named."""
+    return out if _is_file(out) else out / f"{name}.json"
+
+
 def _write(text: str, name: str, out: Path | None) -> Path:
     if out is not None:
-        path = out if _is_file(out) else out / f"{name}.json"
+        path = path_of(out, name)
         path.write_text(text, encoding="utf-8")
         return path
     first = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -8,7 +8,6 @@ import multiprocessing
 import resource
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -18,14 +17,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
-from gamespiel.agents.hyperparameters import Hyperparameters
+from benchmarks.gpu.models import make_algorithm, make_step
+from benchmarks.gpu.timing import matrix_peak
 from gamespiel.agents.models.architectures import KNOWN, architecture_of
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config.sections import EnvConfig
-from gamespiel.environments import copies
 
 SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
 EPISODES = 8
@@ -63,10 +61,6 @@ MODELS: Mapping[str, Shape] = {
 }
 
 
-def device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 @contextmanager
 def settings_of(name: str) -> Iterator[ModelSettings]:
     """Yields a model's settings. An architecture without weights gets a folder within the context."""
@@ -78,24 +72,6 @@ def settings_of(name: str) -> Iterator[ModelSettings]:
         load_tokenizer(ModelSettings(SMOLLM2)).save_pretrained(folder)
         (Path(folder) / "config.json").write_text(json.dumps(KNOWN[shape.name]), encoding="utf-8")
         yield ModelSettings(folder, dtype=shape.dtype, random_weights=True, use_4bit=shape.use_4bit)
-
-
-def clocked(work: Callable[[], Any]) -> float:
-    """Returns the seconds that work takes, on a GPU too."""
-    wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
-    wait()
-    begun = time.perf_counter()
-    work()
-    wait()
-    return time.perf_counter() - begun
-
-
-def matrix_peak(dtype: torch.dtype) -> float:
-    """Returns FLOPs per second of a large matrix product, the median of five."""
-    size = 8192 if device() == "cuda" else 2048
-    a = torch.randn(size, size, device=device()).to(dtype)
-    clocked(lambda: a @ a)
-    return 2 * size**3 / statistics.median(clocked(lambda: a @ a) for _ in range(5))
 
 
 def peak_memory() -> int:
@@ -120,13 +96,9 @@ def measure_step(
 ) -> dict[str, Any]:
     """Returns times, tokens and memory of whole steps on a game with rules."""
     with settings_of(name) as settings:
-        algorithm = LLMPPO(
-            LLMPolicy,
-            TextVecEnv(copies(EnvConfig(game=game, opponent="random", rules=True), EPISODES)),
-            hyperparameters=Hyperparameters(batch_size=EPISODES, num_train_steps=1),
-            policy_kwargs={"model": dataclasses.replace(settings, reading=reading)},
-            device=device(),
-        )
+        model = dataclasses.replace(settings, reading=reading)
+        env = EnvConfig(game=game, opponent="random", rules=True)
+        algorithm = make_algorithm(model, env, EPISODES, num_train_steps=1)
     policy = algorithm.policy
     layers = architecture_of(MODELS[name].name).linear_parameters
     _warm_up(policy)
@@ -166,13 +138,11 @@ def _warm_up(policy: LLMPolicy) -> None:
 def _step(algorithm: LLMPPO, layers: int, epochs: int, peak: float) -> dict[str, float]:
     """Makes one step; returns what it took."""
     algorithm.hyperparameters = dataclasses.replace(algorithm.hyperparameters, ppo_epochs=epochs)
-    algorithm.total_steps = algorithm.step + 1
-    algorithm.learn(log_interval=10**9)  # nothing is dumped, so the logger keeps the step's numbers
-    logged = algorithm.logger.name_to_value
-    decisions = len(algorithm.rollout_buffer)
-    collecting, updating = logged["time/collect_seconds"], logged["time/update_seconds"]
-    sampled = logged["rollout/tokens_per_decision"] * decisions
-    updated = logged["train/tokens_per_decision"] * decisions
+    row = make_step(algorithm)
+    decisions: int = row["decisions"]
+    collecting, updating = row["time/collect_seconds"], row["time/update_seconds"]
+    sampled = row["rollout/tokens_per_decision"] * decisions
+    updated = row["train/tokens_per_decision"] * decisions
     adapters = sum(p.numel() for p in algorithm.policy.adapter_parameters())
     twice = algorithm.policy.dtype != torch.float32
     work = flops(layers, adapters, sampled, updated, epochs, twice=twice)
@@ -181,8 +151,8 @@ def _step(algorithm: LLMPPO, layers: int, epochs: int, peak: float) -> dict[str,
         "collect_seconds": collecting,
         "update_seconds": updating,
         "decisions": decisions,
-        "sampled_tokens_per_decision": logged["rollout/tokens_per_decision"],
-        "updated_tokens_per_decision": logged["train/tokens_per_decision"],
+        "sampled_tokens_per_decision": row["rollout/tokens_per_decision"],
+        "updated_tokens_per_decision": row["train/tokens_per_decision"],
         "sampled_tokens_per_second": sampled / collecting,
         "updated_tokens_per_second": updated / updating,
         "share_of_matrix_peak": work / (collecting + updating) / peak,

@@ -20,10 +20,7 @@ NEW = Path("runs", "benchmarks")
 
 SMALLEST: dict[str, str] = {
     "matches": "leduc_poker mcts:2x1 mcts:3x1 --games 4",
-    "gpu_shapes": (
-        "--games leduc_poker --readings shared --episodes 2 --steps 1 --rungs 2 --layers 1 --tokens 128 "
-        "--architectures HuggingFaceTB/SmolLM2-135M-Instruct --repetitions 1"
-    ),
+    "gpu.check": "--small --stages facts graphs",
     "opponents": "--games leduc_poker --minutes 0.001",
     "promotion": "--runs 2",
     "scores": "--games goofspiel --agents random --episodes 1",
@@ -178,7 +175,9 @@ def test_results_outlive_a_picture_that_fails(capsys: pytest.CaptureFixture[str]
 
 def test_every_benchmark_is_here() -> None:
     assert set(SMALLEST) | OTHERS == {
-        path.stem for path in TRACKED.parent.glob("*.py") if "def main(" in path.read_text(encoding="utf-8")
+        ".".join(path.relative_to(TRACKED.parent).with_suffix("").parts)
+        for path in TRACKED.parent.rglob("*.py")
+        if "def main(" in path.read_text(encoding="utf-8")
     }
 
 

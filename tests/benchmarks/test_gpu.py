@@ -1,0 +1,163 @@
+"""The GPU check on small models, its counts of shapes, and that padded rows are the same rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.gpu import check
+from benchmarks.gpu.shapes import (
+    SMALL,
+    CountOperations,
+    Forward,
+    RowReader,
+    count_shapes,
+    make_engine,
+    make_tree,
+    pad_tree,
+    round_up,
+    tile_evenly,
+)
+from gamespiel.agents.engines.kernels import NAMES
+from gamespiel.agents.models.architectures import KNOWN
+
+KEYS = {
+    "facts": {"versions", "launch_us", "matrix_tflops", "copy_tb_per_second"},
+    "sdpa": {"default", "no_cudnn", "default_against_math"},
+    "numerics": {"float32", "bfloat16"},
+    "bf16": {"first_step", "steps", "memory", "passes", "step_kernels", "full_budget", "plan"},
+    "nf4": {"first_step", "steps", "memory", "passes", "step_kernels", "full_budget", "plan"},
+    "variants": {"none", *NAMES, "all"},
+    "oom": {"before", "step", "after", "next_step"},
+    "tiny": {"steps", "weights_relative"},
+    "five": {"first_step", "steps", "shapes"},
+    "graphs": {"tokens", "padded_tokens", "eager", "padded"},
+    "shapes": {"leduc_poker, shared", "leduc_poker, padded", "five_games, shared", "operations_per_layer"},
+}
+"""Results of each stage on small models."""
+
+QUICK = ["facts", "sdpa", "tiny", "graphs"]
+
+
+def find_errors(value: Any) -> list[str]:
+    """Returns the errors anywhere in a result."""
+    if not isinstance(value, dict):
+        return []
+    inner = [error for own in value.values() for error in find_errors(own)]
+    return [*inner, value["error"]] if "error" in value else inner
+
+
+@pytest.mark.parametrize(
+    "stages", [QUICK, pytest.param([name for name in KEYS if name not in QUICK], marks=pytest.mark.launch)]
+)
+def test_stages_run_on_small_models(stages: list[str], tmp_path: Path) -> None:
+    arguments = ["--small", "--seconds", "3600", "--out", str(tmp_path), "--stages", *stages]
+    results = check.main(arguments)
+    assert list(results["stages"]) == stages and find_errors(results) == []
+    for name in stages:
+        assert set(results["stages"][name]) >= KEYS[name] | {"stage_seconds"}, name
+    assert json.loads((tmp_path / "gpu.check.json").read_text()) == results
+    if "numerics" in stages:
+        rows = results["stages"]["numerics"]
+        assert (
+            rows["float32"]["log_prob_difference_max"] < 1e-5 and rows["float32"]["gradient_relative"] < 1e-4
+        )
+        assert (
+            rows["bfloat16"]["log_prob_difference_max"] < 0.05 and rows["bfloat16"]["gradient_relative"] < 0.1
+        )
+
+
+def test_every_stage_is_checked() -> None:
+    assert set(KEYS) == set(check.STAGES) - {"smollm2"}
+
+
+def test_a_stage_that_fails_does_not_cost_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stages = {"facts": ("no_such_module", 5), "oom": ("training", 10**9), "graphs": ("shapes", 5)}
+    monkeypatch.setattr(check, "STAGES", stages)
+    results = check.main(["--small", "--out", str(tmp_path / "x.json"), "--stages", *stages])
+    facts, oom, graphs = (results["stages"][name] for name in stages)
+    assert facts["error"].startswith("ModuleNotFoundError: No module named 'benchmarks.gpu.no_such_module'")
+    assert set(oom) == {"left_out"} and "eager" in graphs
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == results
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+def test_large_models_need_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        check.main([])
+    assert "PyTorch finds no GPU; add --small" in capsys.readouterr().err
+
+
+def make_reader(layers: int, tokens: int) -> RowReader:
+    config = {**KNOWN["HuggingFaceTB/SmolLM2-135M-Instruct"], **SMALL, "num_hidden_layers": layers}
+    return RowReader(make_engine(config, "cpu", rank=1), tokens)
+
+
+def test_the_ladder() -> None:
+    """Two sizes per doubling: 2 ** 6.5 is 90.5, rounded up to 128; from 64 on, multiples of 64."""
+    assert [round_up(n, 2) for n in (1, 2, 3, 9, 12, 33, 64, 65, 129, 200, 1000)] == [
+        1, 2, 3, 12, 12, 46, 64, 128, 192, 256, 1024,
+    ]  # fmt: skip
+    assert [round_up(n, 1) for n in (3, 129, 1025)] == [4, 256, 2048]
+
+
+def test_a_forward_on_the_ladder() -> None:
+    tree = Forward((1, 300), ((2, 128, 192), (1, 128, 320)), 0, True)
+    assert tree.pairs == 128 * (2 * 192 + 320)
+    # 300 tokens become 384 (2 ** 8.5 = 362), in three tiles of the most keys: 320 become 384 too.
+    assert tree.pad(2) == Forward((1, 384), ((3, 128, 384),), 0, True)
+    rows = Forward((9, 60), (), 100, False)
+    assert rows.pairs == 9 * 60 * 160 and rows.pad(2) == Forward((12, 64), (), 128, False)
+    row = count_shapes([tree, tree, rows], [2])
+    assert (row["forwards"], row["shapes"], row["most_frequent"]) == (3, 2, 2)
+    assert row["rungs_2"]["tokens_over_own"] == round((2 * 384 + 12 * 64) / (2 * 300 + 9 * 60), 3)
+
+
+def test_operations_are_counted_without_views() -> None:
+    x = torch.ones(4)
+    with CountOperations() as counted:
+        (x + 1).view(2, 2).t().mul(2)
+    assert counted.count == 2
+
+
+def test_tiles_of_one_kind() -> None:
+    tree = pad_tree(make_tree(300, 50), 384)
+    tiles = tile_evenly(tree, 128, 320)
+    assert tiles.queries.tolist() == [list(range(first, first + 128)) for first in (0, 128, 256)]
+    assert tiles.allowed.shape == (3, 128, 320) and tiles.allowed.any(2).all()
+    n = len(make_tree(300, 50).tokens)
+    assert tiles.allowed[2, n - 256 :].sum(1).tolist() == [1] * (384 - n)  # a pad attends to itself
+    with pytest.raises(ValueError, match="300 tokens are no multiple"):
+        tile_evenly(pad_tree(make_tree(200, 50), 300), 128, 320)
+    with pytest.raises(ValueError, match="keys, allowed: at most 64"):
+        tile_evenly(tree, 128, 64)
+
+
+def test_padded_rows_and_flexattention_give_the_trainers_states() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    reader = make_reader(2, tokens=200)
+    expected, n = reader.read_eager().detach(), len(reader.tree.tokens)
+    assert len(reader.padded.tokens) > n
+    torch.testing.assert_close(reader.read_padded()[:n].detach(), expected, atol=2e-6, rtol=1e-5)
+    with torch.no_grad():
+        flexible = reader.read_flexibly(flex_attention)
+    torch.testing.assert_close(flexible[:n], expected, atol=2e-6, rtol=1e-5)
+
+
+def test_gradients_of_a_padded_row_are_the_same() -> None:
+    found = []
+    reader = make_reader(1, tokens=150)
+    for read in (reader.read_eager, reader.read_padded):
+        reader.zero_grad()
+        read()[: len(reader.tree.tokens)].square().sum().backward()
+        found.append([parameter.grad.clone() for parameter in reader.adapters if parameter.grad is not None])
+    assert len(found[0]) == len(list(reader.adapters)) > 0
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
