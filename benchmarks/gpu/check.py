@@ -1,4 +1,4 @@
-"""Checks a GPU in one command: `python -m benchmarks.gpu.check --out DIR`.
+"""Checks a GPU in one command: `python -m benchmarks.gpu.check --out PATH`.
 
 Stages run in the order of their worth, each within the seconds that are left. A stage that fails does not
 cost the others. After each, the file has all results so far. Without a GPU, `--small` runs the same code on
