@@ -175,12 +175,19 @@ def test_numbers_and_names_of_traces_in_words() -> None:
         assert split(task_id) == (NAMES[task_id % 16], 1 + task_id % 160 // 16)
 
 
+def test_a_fence_is_longer_than_any_in_it() -> None:
+    assert generate_trace.fenced("text", "a\n```\n") == "````text\na\n```\n````"
+
+
 def row(game: str, agent: str, mean: float = 0.5) -> dict[str, Any]:
     return {"game": game, "agent": agent, "score": [mean, mean, mean]}
 
 
-def test_what_is_not_measured_is_a_dash() -> None:
+def test_what_is_not_measured_and_what_is_refused() -> None:
     assert generate_scores.cells(None) == ("-", "-")
+    assert generate_scores.cells({"refused": "moves at once"}) == ("refused", "refused")
+    shown = generate_scores.cells({"score": [0.5, 0.401, 0.6], "success": [0.45, 0.355, 0.55]})
+    assert shown == ("0.50 [0.40, 0.60]", "45% [36%, 55%]")
 
 
 def test_parts_are_merged_in_the_tables_order() -> None:

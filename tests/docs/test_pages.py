@@ -124,13 +124,16 @@ SCRIPTS = [line for line in LINES if re.match(r"python (train|eval)\.py\b", line
 
 
 @pytest.mark.parametrize("line", SCRIPTS)
-def test_train_and_eval_read_what_the_pages_write(line: str, parsed: list[Any]) -> None:
+def test_train_and_eval_read_what_the_pages_write(
+    line: str, parsed: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     from gamespiel.cli import main
 
     _, script, *arguments = shlex.split(line)
     with pytest.raises(SystemExit, match=r"^0$") if "--help" in arguments else contextlib.nullcontext():
         assert main([script.removesuffix(".py"), *arguments]) == 0
         assert len(parsed) == ("--plan" not in arguments)  # which is quick, and runs
+        assert parsed or capsys.readouterr().out.count("peak") >= 2
 
 
 FOREIGN = {

@@ -1,15 +1,16 @@
 """Scenarios of ranks that learn together, many in one launch.
 
-``torchrun … -m tests.gamespiel.ranks FOLDER URL [NAME …]`` plays all, or those that are named.
+``torchrun … -m tests.gamespiel.ranks FOLDER URL NAME …`` plays those that are named.
 
-A launch imports PyTorch once per rank, which takes longer than all of a scenario. So each rank plays all of
-them, one after the other, and writes what it found to ``FOLDER/NAME.RANK.json``. URL is that of a stand-in
+A launch imports PyTorch once per rank, which takes longer than all of a scenario. So each rank plays many,
+one after the other, and writes what it found to ``FOLDER/NAME.RANK.json``. URL is that of a stand-in
 of a vLLM server.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -183,6 +184,19 @@ def fail_to_decide(folder: Path, url: str) -> Any:
     return failing(LLMPolicy, "decide", refusing, config_of("kuhn", folder / "broken"))
 
 
+def die(folder: Path, url: str) -> Any:
+    """The second rank is killed in its second step; the first says what it finds."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of torchrun, which would end the first one too
+    decide = LLMPolicy.decide
+
+    def dying(self: LLMPolicy, *given: Any, **more: Any) -> Any:
+        if LAUNCH.rank == 1 and given[2][0].step == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return decide(self, *given, **more)
+
+    return failing(LLMPolicy, "decide", dying, config_of("kuhn", folder / "dead"))
+
+
 def meet_infinity(folder: Path, url: str) -> Any:
     """The second rank meets logits that are not finite, once: both go back, with half the learning rate."""
     decide, met = LLMPolicy.decide, []
@@ -238,14 +252,15 @@ SCENARIOS: dict[str, Callable[[Path, str], Any]] = {
     "diverged": meet_infinity,
     "differing": move_weights,
     "broken": fail_to_decide,
+    "dead": die,
 }
 
 
 def main() -> None:
-    """Plays the named scenarios, or all of them, and writes what they found."""
+    """Plays the named scenarios and writes what they found."""
     folder, url = Path(sys.argv[1]), sys.argv[2]
     training.learning_curve = lambda metrics_path, png_path: png_path  # type: ignore[assignment]
-    for name in sys.argv[3:] or SCENARIOS:
+    for name in sys.argv[3:]:
         found = SCENARIOS[name](folder, url)
         (folder / f"{name}.{LAUNCH.rank}.json").write_text(json.dumps(found))
 

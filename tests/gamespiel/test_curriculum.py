@@ -228,6 +228,18 @@ def test_other_samplers_take_the_stages_as_groups(sampler: str, metric: str, val
     assert starts.metrics()[metric] == value
 
 
+def test_a_stage_without_a_threshold_has_the_default() -> None:
+    """0.70: 31 failures and 69 successes are too little; one success more pushes a failure out."""
+    data = {"stages": [{"name": "a"}, {"name": "b"}], "failure_replay_prob": 0}
+    starts, stages = starts_of(from_dict(data, base=resolve("tiny"))), []
+    for episode, score in enumerate([0.0] * 31 + [1.0] * 70):
+        (start,) = starts.draw(0, [episode])
+        end = {"task_id": 0, "seed": episode, "opponent": "random", "game": "leduc_poker", "score": score}
+        starts.record([start], [end | {"success": score > 0.5, "result": "win" if score else "loss"}])
+        stages.append(starts.metrics()["curriculum/stage"])
+    assert stages == [0] * 100 + [1]
+
+
 def test_success_scores_are_by_game_or_task(tmp_path: Path) -> None:
     """2048 never passes 0.5: with a score of its own it can be a success."""
     overrides = [

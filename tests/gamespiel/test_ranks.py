@@ -48,12 +48,17 @@ def environment() -> dict[str, str]:
     return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
 
 
-def play_scenarios(folder: Path, *arguments: str) -> Path:
-    """Launches two ranks that play scenarios of ``tests/gamespiel/ranks.py``; returns the folder."""
-    ended = subprocess.run(
+def launch(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Launches two ranks that play scenarios of ``tests/gamespiel/ranks.py``."""
+    return subprocess.run(
         torchrun("-m", "tests.gamespiel.ranks", str(folder), *arguments),
         cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=LONGEST, check=False,
     )  # fmt: skip
+
+
+def play_scenarios(folder: Path, *arguments: str) -> Path:
+    """Launches two ranks that play scenarios to their end; returns the folder."""
+    ended = launch(folder, *arguments)
     assert ended.returncode == 0, ended.stderr[-4000:]
     return folder
 
@@ -79,7 +84,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory, fake_server: FakeVllm) -> 
 @pytest.fixture(scope="module")
 def scenarios(samples: Path, fake_server: FakeVllm) -> Path:
     """The folder of all scenarios, of which another launch played the others."""
-    others = [name for name in SCENARIOS if name not in SAMPLES]
+    others = [name for name in SCENARIOS if name not in (*SAMPLES, "dead")]
     return play_scenarios(samples, fake_server.url, *others)
 
 
@@ -206,6 +211,15 @@ def assert_same_run_but_for_summary(run: Path, other: Path) -> None:
     for folder in (run, other):
         (folder / "summary.json").write_text("{}")
     assert_same_run(run, other)
+
+
+def test_a_rank_that_is_killed_ends_the_other_at_once(tmp_path: Path) -> None:
+    """The launcher's SIGTERM is ignored by the other rank, and it kills what is there 30 seconds later."""
+    ended = launch(tmp_path, "", "dead")
+    assert ended.returncode == 1 and "exitcode  : -9" in ended.stderr, ended.stderr[-4000:]
+    found = json.loads((tmp_path / "dead.0.json").read_text())
+    assert found.startswith("RankLostError: rank 0 has lost another rank, or the connection to it: "), found
+    assert not (tmp_path / "dead.1.json").exists()
 
 
 def test_a_rank_that_is_killed_costs_nothing(scenarios: Path, tmp_path: Path) -> None:

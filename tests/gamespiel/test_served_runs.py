@@ -64,6 +64,15 @@ def served_config(folder: Path, server: FakeVllm, **more: str) -> Any:
     return small(folder, **(where | {"ppo__num_train_steps": "3", "run__eval_games": "2"} | more))
 
 
+def test_a_run_is_the_run_without_a_server(server: FakeVllm, tmp_path: Path) -> None:
+    run = train_quietly(served_config(tmp_path / "there", server))
+    other = train_quietly(small(tmp_path / "here", ppo__num_train_steps="3", run__eval_games="2"))
+    for own, expected in zip(rows_of(run), rows_of(other), strict=True):
+        for key in ("rollout/success", "train/policy_loss", "train/approx_kl", "decisions"):
+            assert own[key] == pytest.approx(expected[key], rel=1e-3, abs=1e-5), key
+        assert own["sampler/gap_max"] < 1e-4 and own["sampler/differing"] == 0
+
+
 def test_a_signal_ends_the_wait_for_a_dead_server(
     server: FakeVllm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

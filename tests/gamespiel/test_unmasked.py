@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel import evaluation
+from gamespiel import environments, evaluation
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.stats import mean_interval, wilson
 from gamespiel.agents.sampling.drawing import WrittenAnswers
@@ -137,6 +138,29 @@ def test_nothing_but_illegal_replies_gives_every_game_up(
     assert (row.score, row.success) == (mean_interval([0.0] * 20), wilson(0, 20))
     assert (row.cut_replies, row.cut_share) == (20 * replies, wilson(20 * replies, 20 * replies))
     assert row.tokens_per_reply == len(reply) and row.length == replies
+
+
+def test_two_illegal_replies_before_each_legal_one_give_no_game_up(
+    policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "ENVIRONMENTS_AT_ONCE", 1)  # one game after the other
+    given, replies = config(*KUHN), itertools.cycle(["hm", "hm", "0"])
+    row = measure_written(given, policy, Scripted(sampled=lambda prompt: next(replies)), 20, quiet())["all"]
+    masked = measure_agent(given, "first", 20, quiet())["all"]
+    legal = round(masked.length * 40)
+    assert (row.replies, row.illegal_replies, row.given_up) == (3 * legal, 2 * legal, 0)
+    assert row.illegal_share == wilson(2 * legal, 3 * legal)
+    # The score is the game's; 0.01 per illegal reply is only in the reward.
+    assert (row.score, row.returns) == (masked.score, masked.returns)
+
+
+def test_games_that_are_over_before_the_first_turn_have_no_reply(policy: LLMPolicy) -> None:
+    """Euchre: when a partner goes alone, the seat sits out. Such a game counts, and gives nothing up."""
+    given = config(("env.task_id", "null"), ("env.game", "euchre"))
+    row = measure_written(given, policy, Scripted(sampled="none"), 30, quiet())["all"]
+    masked = measure_agent(given, "first", 30, quiet())["all"]
+    assert row.episodes == masked.episodes and row.given_up < row.episodes
+    assert row.replies == row.illegal_replies == 3 * row.given_up
 
 
 # -- the model's own replies -------------------------------------------------------------------------------
