@@ -1,8 +1,9 @@
-"""ChatObservation: the episode as a conversation."""
+"""ChatObservation: the episode as a conversation. Conversation: texts that carry it."""
 
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -12,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from task_gym.errors import ArgumentError, TokenError
+from task_gym.replies import ReplyText
 from task_gym.spaces import UnicodeText
-from task_gym.wrappers import ChatObservation, DictObservation
+from task_gym.wrappers import ChatObservation, Conversation, ConversationText, DictObservation, NamedText
 from task_gym.wrappers.chat import Chat
 from tests.task_gym.scripts import Script, turn
 
@@ -52,12 +54,6 @@ def test_the_whole_conversation() -> None:
     )
     assert info["text"] == "b" and info["action_mask"].sum() == 5
     assert env.action_masks().sum() == 5
-
-
-def test_without_a_system_message_and_a_new_episode_begins_anew() -> None:
-    env = ChatObservation(Script(*LONG))
-    assert play(env, 4, np.int64(2)) == ["u:a", "a:4", "u:b", "a:2", "u:c"]
-    assert play(env, 6) == ["u:a", "a:6", "u:b"]
 
 
 @pytest.mark.parametrize(
@@ -120,13 +116,7 @@ def test_what_is_shown_is_the_longest_end_that_fits(
 def test_an_illegal_action_and_what_was_said_of_it_belong_to_the_conversation() -> None:
     error = {"type": "invalid_action", "message": "action: 7 was given, legal: 0, 2"}
     env = ChatObservation(Script(turn("a"), turn("a", -0.01, error=error), turn("b")))
-    assert play(env, 7, 2) == [
-        "u:a",
-        "a:7",
-        "u:action: 7 was given, legal: 0, 2\n\na",
-        "a:2",
-        "u:b",
-    ]
+    assert play(env, 7, 2) == ["u:a", "a:7", "u:action: 7 was given, legal: 0, 2\n\na", "a:2", "u:b"]
     env.reset()
     assert env.step(7)[-1]["text"] == "a"
 
@@ -240,3 +230,63 @@ def test_a_wrong_return_later_is_named() -> None:
 def test_what_is_no_text_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"ChatObservation: .*Dict.* was given, allowed: text observ"):
         ChatObservation(DictObservation(Script(*LONG)))
+
+
+# -- Conversation: texts that carry what was said before ---------------------------------------------------
+
+
+def last_text(env: Any, *actions: Any) -> ConversationText:
+    """The last observation after these actions."""
+    text, _ = env.reset()
+    for action in actions:
+        text, *_ = env.step(action)
+    assert isinstance(text, ConversationText) and env.observation_space.contains(text)
+    return text
+
+
+def test_an_observation_is_its_turn_and_carries_the_turns_before() -> None:
+    env = Conversation(Script(*LONG))
+    text = last_text(env, 4, np.int64(2))
+    assert text == "c" and contents(text.messages) == ["u:a", "a:4", "u:b", "a:2", "u:c"]
+    assert contents(last_text(env, 6).messages) == ["u:a", "a:6", "u:b"]
+
+
+def test_a_reply_keeps_its_tokens_and_loses_its_reasoning() -> None:
+    class Replies(Script):
+        action_space = UnicodeText(100)
+
+        def step(self, action: Any) -> Any:
+            return super().step(4)
+
+    env = Conversation(Replies(*LONG))
+    reply = ReplyText("<think>4 or 2?</think> 4\n", (9, 8, 7))
+    said = last_text(env, reply, " 5 ").messages
+    assert contents(said) == ["u:a", "a:4", "u:b", "a:5", "u:c"]
+    assert said[1]["content"].tokens == (9, 8, 7)
+    assert not isinstance(said[3]["content"], ReplyText)
+
+
+def test_an_action_with_a_name_is_answered_by_name() -> None:
+    class Named(gym.ObservationWrapper[Any, Any, Any]):
+        def observation(self, observation: str) -> NamedText:
+            return NamedText(observation, ["Fold", "Call", "Raise", "Bet", "Check"])
+
+    env = Conversation(Named(Script(*LONG)))
+    text, info = env.reset()
+    assert text.names == ("Fold", "Call", "Raise", "Bet", "Check")
+    assert info["action_mask"].tolist() == [1, 0] * 5
+    assert contents(last_text(env, 2, np.int64(8)).messages) == ["u:a", "a:Call", "u:b", "a:Check", "u:c"]
+    assert contents(last_text(env, 3).messages)[1] == "a:3"  # illegal, so it has no name
+
+
+@pytest.mark.parametrize("carry", [copy.deepcopy, copy.copy, lambda text: pickle.loads(pickle.dumps(text))])
+def test_texts_are_carried_with_what_they_carry(carry: Any) -> None:
+    chat = ({"role": "assistant", "content": ReplyText("4", (1, 2))}, {"role": "user", "content": "b"})
+    text = carry(ConversationText("b", chat, ["x"]))
+    assert text == "b" and text.messages == chat and text.names == ("x",)
+    assert text.messages[0]["content"].tokens == (1, 2)
+
+
+def test_other_observations_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="Conversation: an environment with observations in Dict"):
+        Conversation(DictObservation(Script(*LONG)))

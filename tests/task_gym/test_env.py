@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
-from collections.abc import Callable
+import pkgutil
+from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import game_gym
+import task_gym
+import trace_gym
 from task_gym.env import TaskEnv
-from task_gym.errors import ArgumentError, EpisodeError, OptionError, SeedError
+from task_gym.errors import ArgumentError, EpisodeError, OptionError, SeedError, TaskIdError
 from task_gym.ids import IdRanges
-from task_gym.picture import picture
+from task_gym.lazy_generator import LazyGeneratorEnv
+from task_gym.seeding import Stream, shuffled
 from task_gym.spaces import UnicodeText
 
 
@@ -106,35 +115,12 @@ def test_what_was_printed_is_not_printed_again(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "10\n"
 
 
-def test_rendering() -> None:
-    env = Adding([7], render_mode="ansi")
-    assert env.render() == ""
-    env.reset(seed=0)
-    assert env.render() == "7"
-    with pytest.raises(ArgumentError, match=r"'rgb_aray' was given, .*; did you mean 'rgb_array'"):
-        Adding(render_mode="rgb_aray")
-
-
-def test_rendering_a_picture() -> None:
-    env = Adding([7], render_mode="rgb_array")
-    assert (env.render() == 255).all()  # nothing is shown yet
-    env.reset(seed=0)
-    assert (env.render() == picture("7")).all()
-    env.step(2)
-    assert (env.render() == picture("9")).all() and (picture("9") != picture("7")).any()
-    twin = pickle.loads(pickle.dumps(env))
-    assert (twin.render() == env.render()).all()
-
-
 def test_rendering_without_a_mode_warns_and_goes_on() -> None:
     env = Adding([7])
     env.reset(seed=0)
     with pytest.warns(UserWarning, match="allowed: 'ansi', 'rgb_array', 'human'") as caught:
         assert env.render() is None
     assert caught[0].filename == __file__  # the line that called render()
-    env.spec = gym.envs.registration.EnvSpec("Adding-v3", Adding)
-    with pytest.warns(UserWarning, match=r'gym.make\("Adding-v3", render_mode="ansi"\)'):
-        env.render()
 
 
 def test_options_and_seeds_outside_what_is_allowed_change_nothing() -> None:
@@ -160,3 +146,105 @@ def test_a_single_task_leaves_the_generator_alone() -> None:
     # So the generator's first draw is the next episode's seed.
     _, info = env.reset()
     assert info["seed"] == int(np.random.default_rng(3).random() * (2**32 - 200))
+
+
+RANGES = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)).map(sorted), min_size=1, max_size=4)
+
+
+@given(RANGES, st.integers(1, 12), st.data())
+def test_members_are_what_counting_finds(ranges: list[list[int]], modulus: int, data: st.DataObject) -> None:
+    residues = sorted(data.draw(st.sets(st.integers(0, modulus - 1), min_size=1)))
+    wanted = [i for first, last in ranges for i in range(first, last + 1) if i % modulus in residues]
+    if not wanted:
+        with pytest.raises(TaskIdError, match="holds no id of the kind asked for"):
+            IdRanges(ranges, 100, modulus=modulus, residues=residues)
+        return
+    if len(wanted) > 100:
+        with pytest.raises(TaskIdError, match="allowed: 100 ids in all"):
+            IdRanges(ranges, 100, modulus=modulus, residues=residues)
+        return
+    ids = IdRanges(ranges, 100, modulus=modulus, residues=residues)
+    assert list(ids) == wanted and len(ids) == len(wanted)
+    assert [ids[position] for position in range(-len(wanted), 0)] == wanted
+    for beyond in (len(wanted), -len(wanted) - 1):
+        with pytest.raises(IndexError):
+            ids[beyond]
+    assert [i for i in range(100) if i in ids] == sorted(set(wanted))
+    generator = np.random.default_rng(0)
+    assert {ids.draw(lambda: generator) for _ in range(30)} <= set(wanted)
+
+
+def test_large_sets_are_not_written_out() -> None:
+    limit = 2**62
+    ids = IdRanges([(5, limit - 1)], limit, modulus=160, residues=[3, 19])
+    # 5 is past 3 in its block of 160, so the first members are 19, 163, 179.
+    assert [ids[0], ids[1], ids[2]] == [19, 163, 179]
+    # 2**62 = 160 * 28823037615171174 + 64: so many whole blocks of two, two more, less the 3 below 5.
+    assert limit == 160 * 28823037615171174 + 64
+    assert len(ids) == 2 * 28823037615171174 + 2 - 1
+    assert ids[len(ids) - 1] == ids[-1] == 160 * 28823037615171174 + 19
+    assert str(ids) == f"5 … {limit - 1}"
+
+
+def test_it_draws_what_gymnasiums_own_draws() -> None:
+    envs: list[Any] = [LazyGeneratorEnv(), gym.Env()]
+    for seed in (7, None, 8, 7, 2**32 - 201):
+        drawn = []
+        for env in envs:
+            env.reset(seed=seed)
+            drawn.append([env.np_random.random() for _ in range(3)])
+            assert env.np_random_seed == (seed if seed is not None else 7)
+        assert drawn[0] == drawn[1]
+
+
+# -- Gymnasium's classes are direct bases of ours: skrl looks at nothing else to recognise an environment --
+
+
+def classes() -> Iterator[type]:
+    """Yields the environments and wrappers that the environments' rooms define, but for vectors."""
+    rooms: list[ModuleType] = [task_gym, game_gym, trace_gym]
+    for room in rooms:
+        for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            try:
+                module = importlib.import_module(found.name)
+            except ImportError:  # of a library that is not installed
+                continue
+            for value in vars(module).values():
+                if isinstance(value, type) and value.__module__ == found.name and issubclass(value, gym.Env):
+                    yield value
+
+
+@pytest.mark.parametrize("made", sorted(set(classes()), key=lambda made: made.__qualname__))
+def test_gymnasiums_class_is_a_direct_base(made: type) -> None:
+    assert (gym.Wrapper if issubclass(made, gym.Wrapper) else gym.Env) in made.__bases__
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@given(SEEDS, st.lists(st.integers(1, 5000), max_size=40))
+def test_below_equals_choice(seed: int, sizes: list[int]) -> None:
+    theirs, ours = np.random.RandomState(seed), Stream(seed)
+    assert [ours.below(n) for n in sizes] == [theirs.choice(n) for n in sizes]
+
+
+@given(SEEDS, st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=60), max_size=20))
+def test_weighted_and_uniform_draws_share_one_stream(seed: int, weights: list[list[int]]) -> None:
+    theirs, ours = np.random.RandomState(seed), Stream(seed)
+    for row in weights:
+        p = tuple(weight / sum(row) for weight in row)
+        assert ours.weighted(p) == theirs.choice(len(p), p=p)
+        assert ours.choice(row) == theirs.choice(row)
+
+
+def test_reseeding_starts_over_and_the_random_state_is_the_same_stream() -> None:
+    stream = Stream(5)
+    first = [stream.below(1000) for _ in range(700)]  # past the generator's block of 624 words
+    stream.seed(5)
+    assert [int(stream.random_state.randint(0, 1000)) for _ in range(700)] == first
+
+
+def test_golden_shuffle() -> None:
+    # Draws of 2 from 4, 0 from 3, 1 from 2 and 0 from 1 take "c", then "a", then "d", then "b".
+    draws = iter([2, 0, 1, 0])
+    assert shuffled("abcd", lambda n: next(draws)) == ["c", "a", "d", "b"]

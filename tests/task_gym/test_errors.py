@@ -1,11 +1,16 @@
 """Named errors say what was given, what is allowed, and the nearest match."""
 
+from __future__ import annotations
+
 import inspect
 import pickle
+from typing import Any
 
+import numpy as np
 import pytest
 
 from task_gym import errors
+from task_gym.checks import check_backend, is_number
 from task_gym.errors import ArgumentError, GameError, TaskGymError, check_choice, nearest, shown, unknown
 
 NAMED = [error for _, error in inspect.getmembers(errors, inspect.isclass) if issubclass(error, TaskGymError)]
@@ -33,11 +38,6 @@ def test_nearest(given: object, phrase: str) -> None:
     assert nearest(given, ["leduc_poker", "hex", "2048"]) == phrase
 
 
-def test_unknown_names_all_three() -> None:
-    message = unknown("seeding", "openev", ["openenv", "evaluate"])
-    assert message == "seeding: 'openev' was given, allowed: 'openenv', 'evaluate'; did you mean 'openenv'?"
-
-
 def test_messages_show_any_value() -> None:
     """Python writes no integer of more than 4,300 digits, and a reply may have a megabyte."""
     assert shown("x" * 600) == f"'{'x' * 199}… (602 characters)"  # both quotation marks count
@@ -52,3 +52,23 @@ def test_choices_are_compared_by_type_too() -> None:
         check_choice("rules", 1, (True, False))
     with pytest.raises(GameError):
         check_choice("game", "b", ("a",), GameError)
+
+
+@pytest.mark.parametrize(
+    ("given", "number"),
+    [
+        *[(1, True), (-0.5, True), (10**400, False), (float("nan"), False), (float("-inf"), False)],
+        *[(np.float32(0.5), True), (np.int8(1), True), (np.float32("nan"), False)],
+        *[(True, False), (np.True_, False)],
+    ],
+)
+def test_numbers(given: Any, number: bool) -> None:
+    assert is_number(given) is number  # the third is greater than any float
+    assert not is_number(str(given))
+
+
+def test_backends() -> None:
+    check_backend("local")
+    check_backend("affinetes")
+    with pytest.raises(ArgumentError, match=r"'lokal' was given, .*; did you mean 'local'"):
+        check_backend("lokal")

@@ -44,6 +44,22 @@ def is_there(pid: int) -> bool:
     return True
 
 
+def check_all_end(code: str, count: int) -> None:
+    """Runs code that prints "pids" and so many processes, kills it in its work, and waits for their end."""
+    asker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert asker.stdout is not None
+    with asker.stdout:
+        line = next(line for line in asker.stdout if line.startswith("pids"))
+    pids = [int(word) for word in line.split()[1:]]
+    assert len(set(pids)) == count and all(map(is_there, pids))
+    asker.kill()
+    asker.wait()
+    deadline = time.monotonic() + 60
+    while any(map(is_there, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_there, pids))
+
+
 def test_a_process_answers_and_says_what_failed(nursery: Nursery) -> None:
     process = nursery.fork()
     assert process.ask(Evaluate("6 * 7"), 10.0)[:2] == (42, "")
@@ -154,20 +170,10 @@ def test_all_end_with_the_one_that_asks_even_if_it_is_killed_in_mid_search() -> 
         "nursery = Nursery(('tests.task_gym.test_processes',))\n"
         "process = nursery.fork()\n"
         "parent = process.ask(Evaluate(\"__import__('os').getppid()\"), 10.0)[0]\n"
-        "print(parent, process.pid, flush=True)\n"
+        "print('pids', parent, process.pid, flush=True)\n"
         "process.ask(Evaluate('[i for i in iter(int, 1)]'), 600.0)\n"
     )
-    asker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert asker.stdout is not None
-    with asker.stdout:
-        pids = [int(word) for word in asker.stdout.readline().split()]
-    assert all(map(is_there, pids))
-    asker.kill()
-    asker.wait()
-    deadline = time.monotonic() + 60
-    while any(map(is_there, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_there, pids))
+    check_all_end(code, 2)
 
 
 def test_searches_have_so_much_time() -> None:

@@ -2,10 +2,11 @@
 
 import re
 import time
+from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from task_gym.replies import (
@@ -21,53 +22,57 @@ from task_gym.replies import (
 LEGAL = [1, 2, 12]
 NAMES = ["Call", "Raise", "Big Raise"]
 
-
-@pytest.mark.parametrize(
-    ("reply", "action"),
-    [
-        ("1", 1),
-        (" 12\n", 12),
-        ("I choose 2, not 1", 2),
-        ("2.5", 2),
-        ("-1", 1),
-        ("a12b", 12),
-        ("I pick 777", None),
-        ("3 or 1", None),  # only the first number counts
-        ("Call", None),  # names are not read in reset/step
-        ("", None),
-        ("9" * 6000, None),  # longer than Python converts
-        ("0" * 6000 + "2", 2),
-    ],
-)
-def test_first_number(reply: str, action: int | None) -> None:
-    assert first_number(reply, LEGAL, NAMES) == action
+Parser = Callable[[str, Sequence[int], Sequence[str]], int | None]
 
 
 @pytest.mark.parametrize(
-    ("reply", "action"),
+    ("parser", "reply", "action"),
     [
-        ("2", 2),
-        ("  2 \n", 2),
-        ("3", None),  # one number, and illegal: a failed try, whatever else
-        ("I take 12 over 2", 2),  # legal order, not the reply's
-        ("take x12", None),  # "x12" is one word
-        ("action 12.", 12),
-        ("call", 1),
-        ("I raise", 2),
-        ("BIG  RAISE!", 2),  # "raise" comes first in legal order
-        ("bigraise", 2),
-        ("c-a-l-l", 1),  # only letters and digits
-        ("<think>1 or 2?</think> 12", 12),
-        ("<thinking>1</thinking>2", 2),
-        ("it was 1 </think> Raise", 2),
-        ("<think>1 or 2? 12", None),  # never closed: the reply was cut before the answer
-        ("<THINK>1</Think>2", 2),
-        ("fold", None),
-        ("", None),
+        (first_number, "1", 1),
+        (first_number, " 12\n", 12),
+        (first_number, "I choose 2, not 1", 2),
+        (first_number, "2.5", 2),
+        (first_number, "-1", 1),
+        (first_number, "a12b", 12),
+        (first_number, "I pick 777", None),
+        (first_number, "3 or 1", None),  # only the first number counts
+        (first_number, "Call", None),  # names are not read in reset/step
+        (first_number, "", None),
+        (first_number, "9" * 6000, None),  # longer than Python converts
+        (first_number, "0" * 6000 + "2", 2),
+        # Names count in whole replies.
+        (whole_reply, "2", 2),
+        (whole_reply, "  2 \n", 2),
+        (whole_reply, "3", None),  # one number, and illegal: a failed try, whatever else
+        (whole_reply, "I take 12 over 2", 2),  # legal order, not the reply's
+        (whole_reply, "take x12", None),  # "x12" is one word
+        (whole_reply, "action 12.", 12),
+        (whole_reply, "call", 1),
+        (whole_reply, "I raise", 2),
+        (whole_reply, "BIG  RAISE!", 2),  # "raise" comes first in legal order
+        (whole_reply, "bigraise", 2),
+        (whole_reply, "c-a-l-l", 1),  # only letters and digits
+        (whole_reply, "<think>1 or 2?</think> 12", 12),
+        (whole_reply, "<thinking>1</thinking>2", 2),
+        (whole_reply, "it was 1 </think> Raise", 2),
+        (whole_reply, "<think>1 or 2? 12", None),  # never closed: the reply was cut before the answer
+        (whole_reply, "<THINK>1</Think>2", 2),
+        (whole_reply, "fold", None),
+        (whole_reply, "", None),
+        # The last one that is named counts.
+        (last_named, "1 is bad, 12 is good", 12),
+        (last_named, "12, then 1, at last 99", 1),
+        (last_named, "<think>12</think> 2", 2),
+        (last_named, "call? no: raise", 2),
+        (last_named, "call? no: big raise", 12),  # both names end there, the longer is meant
+        (last_named, "raise? no: CALL it is", 1),
+        (last_named, "Call, but 2", 2),  # ids before names
+        (last_named, "fold 99", None),
+        (last_named, "", None),
     ],
 )
-def test_whole_reply(reply: str, action: int | None) -> None:
-    assert whole_reply(reply, LEGAL, NAMES) == action
+def test_parsers_by_hand(parser: Parser, reply: str, action: int | None) -> None:
+    assert parser(reply, LEGAL, NAMES) == action
 
 
 def test_a_name_of_symbols_alone_is_read_as_it_is() -> None:
@@ -85,62 +90,6 @@ def test_of_names_that_differ_in_case_alone_the_last_one_counts() -> None:
     assert whole_reply("bxc3", [4, 7, 9], ["bxc3", "a4", "Bxc3"]) == 9
     assert whole_reply("a4 or Bxc3", [4, 7, 9], ["bxc3", "a4", "Bxc3"]) == 9
     assert whole_reply("a4", [4, 7, 9], ["bxc3", "a4", "Bxc3"]) == 7
-
-
-@pytest.mark.parametrize(
-    ("reply", "action"),
-    [
-        ("1 is bad, 12 is good", 12),
-        ("12, then 1, at last 99", 1),
-        ("<think>12</think> 2", 2),
-        ("call? no: raise", 2),
-        ("call? no: big raise", 12),  # both names end there, the longer is meant
-        ("raise? no: CALL it is", 1),
-        ("Call, but 2", 2),  # ids before names
-        ("fold 99", None),
-        ("", None),
-    ],
-)
-def test_last_named(reply: str, action: int | None) -> None:
-    assert last_named(reply, LEGAL, NAMES) == action
-
-
-@pytest.mark.parametrize(
-    ("reply", "rest"),
-    [
-        ("<think>a</think>b", "b"),
-        ("<think>a\nb</think> c <thinking>d</thinking> e", "c  e"),
-        ("a</think>b", "b"),
-        ("a</think>b</thinking>c", "c"),
-        ("<think>a", "<think>a"),
-        ("<think>a<thinking>b</thinking>c", "<think>ac"),
-        ("</thi<think>a</think>nk>b", "b"),  # a tag that removing a block makes is a closing tag
-        ("</thi<thi<think></think>nk>a</think>nk>b", "nk>b"),  # but blocks are removed once
-    ],
-)
-def test_strip_reasoning(reply: str, rest: str) -> None:
-    assert strip_reasoning(reply) == rest
-
-
-@pytest.mark.parametrize(
-    ("reply", "kept"),
-    [
-        ("<thinking>a</thinking>b", "b"),
-        ("<THINK>a</THINK> b", "b"),
-        ("a</THINK>b", "a</THINK>b"),  # upstream looks for lone closing tags only in small letters
-        ("well <think>3 or 4", "well"),
-        ("well <Thinking>3 or 4", "well"),
-        # <think> blocks go first, here with a closing tag of the other kind; then <thinking> is left open.
-        ("x <thinking> a <think> b </thinking> c </think> d", "x"),
-        ("<think>a <thinking>b</think> c</thinking> d", "d"),  # "c" is before a lone closing tag
-        ("<thi<think>a</think>nking>b</thinking>c", "c"),  # a tag that removing a block makes is a tag
-        ("a \n \n\n  b\n\nc", "a \n\n  b\n\nc"),
-        ("<thin\u212a>a</thin\u212a>b", "b"),  # the Kelvin sign is a K in capitals
-        ("<think>", ""),
-    ],
-)
-def test_what_the_conversation_keeps(reply: str, kept: str) -> None:
-    assert visible(reply) == kept
 
 
 def specified_cut(reply: str) -> str:
@@ -182,7 +131,7 @@ FRAGMENTS = st.lists(
         [
             *("<think>", "</think>", "<thinking>", "</thinking>", "<thi", "</thi", "nk>", "nking>"),
             *("<Think>", "</THINK>", "</Thinking>", "\n\n"),
-            *("```", "`", "\n", " ", "a", "b", "B", "_", ",", "0", "1", "12", "99"),
+            *("```", "``", "`", "\n", "\r", " ", "a", "b", "B", "_", ",", "0", "1", "12", "99", "c++"),
         ]
     ),
     max_size=16,
@@ -191,6 +140,18 @@ FRAGMENTS = st.lists(
 
 @settings(max_examples=500)
 @given(FRAGMENTS)
+@example("</thi<think>a</think>nk>b")  # a tag that removing a block makes is a tag
+@example("</thi<thi<think></think>nk>a</think>nk>b")  # but blocks are removed once
+@example("<thi<think>a</think>nking>b</thinking>c")
+@example("<think>a<thinking>b</thinking>c")
+@example("a</think>b</thinking>c")
+@example("x <thinking> a <think> b </thinking> c </think> d")  # <think> blocks go first
+@example("<think>a <thinking>b</think> c</thinking> d")
+@example("<think>a\nb</think> c <thinking>d</thinking> e")
+@example("a</THINK>b")  # upstream looks for lone closing tags only in small letters
+@example("well <Thinking>3 or 4")
+@example("a \n \n\n  b\n\nc")
+@example("<thin\u212a>a</thin\u212a>b")  # the Kelvin sign is a K in capitals
 def test_reasoning_is_cut_as_upstream_does(reply: str) -> None:
     assert cut_reasoning(reply) == specified_cut(reply)
     assert strip_reasoning(reply) == specified_cut(reply).strip()
@@ -208,7 +169,7 @@ PAIRS = [
 @pytest.mark.attack
 @pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])
 @pytest.mark.parametrize("fragments", PAIRS)
-def test_a_megabyte_is_read_in_linear_time(parser, fragments) -> None:  # type: ignore[no-untyped-def]
+def test_a_megabyte_is_read_in_linear_time(parser: Parser, fragments: tuple[str, str]) -> None:
     # Linear code needs 0.3 s of processor time per megabyte. Quadratic code needs 30 s for the quarter, which
     # comes first so that the test also ends then.
     for size in (1 << 18, 1 << 20):
@@ -232,7 +193,7 @@ class CountedId(int):
 
 
 @pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])
-def test_numbers_are_not_compared_with_every_legal_id(parser) -> None:  # type: ignore[no-untyped-def]
+def test_numbers_are_not_compared_with_every_legal_id(parser: Parser) -> None:
     legal = [CountedId(action) for action in range(1000)]
     CountedId.compared = 0
     assert parser(" 1000" * 1000, legal, ["name"] * 1000) is None
@@ -299,7 +260,6 @@ CHESS = {"e4": 1, "Nxe4": 2, "bxc3": 3, "Bxc3": 4, "Qh5+": 5, "Qh4": 6}
     ],
 )
 def test_read_name(reply: str, action: int | None) -> None:
-    """Checked by hand: the rule of the docstring, move by move."""
     assert read_name(reply, list(CHESS.values()), list(CHESS)) == action
 
 

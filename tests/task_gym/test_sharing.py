@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,17 @@ def _use(sampler: Any, answers: Any) -> None:
         answers.put((os.getpid(), str(error)))
 
 
+def draw_elsewhere(method: str, sampler: Any) -> tuple[int, Any]:
+    """Returns another process, and what it draws."""
+    context = multiprocessing.get_context(method)
+    answers = context.Queue()
+    worker = context.Process(target=_use, args=[sampler, answers])  # type: ignore[attr-defined]
+    worker.start()
+    found = answers.get(timeout=60)
+    worker.join()
+    return found
+
+
 def test_it_always_ends() -> None:
     # The thread that accepts callers may be at any point when the block ends.
     def open_and_close() -> None:
@@ -192,12 +204,7 @@ def test_callers_that_cannot_be_accepted_keep_no_core_busy(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_local_sampler_refuses_another_process(method: str) -> None:
-    context = multiprocessing.get_context(method)
-    answers = context.Queue()
-    worker = context.Process(target=_use, args=[stages(), answers])
-    worker.start()
-    process, answer = answers.get(timeout=60)
-    worker.join()
+    process, answer = draw_elsewhere(method, stages())
     assert answer == (
         f"sampler: a Stages of process {os.getpid()} was used in process {process}, allowed: the process "
         "that made it; share(sampler) returns one for all"
@@ -206,15 +213,9 @@ def test_a_local_sampler_refuses_another_process(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_proxy_works_in_another_process(method: str) -> None:
-    context = multiprocessing.get_context(method)
-    sampler = stages()
-    with share(sampler) as shared:
+    with share(stages()) as shared:
         first = shared.draw()  # this process's connection is not the worker's
-        answers = context.Queue()
-        worker = context.Process(target=_use, args=[shared, answers])
-        worker.start()
-        _, second = answers.get(timeout=60)
-        worker.join()
+        _, second = draw_elsewhere(method, shared)
         third = shared.draw()
     twin = stages()
     assert [first, second, third] == [twin.draw() for _ in range(3)]
@@ -250,14 +251,8 @@ def test_a_killed_owner_gives_a_clear_error(tmp_path: Path) -> None:
         pickle.loads(pickle.dumps(shared)).draw()
 
 
-class _Make:
-    """Makes an environment with both wrappers; it can be pickled."""
-
-    def __init__(self, stages: SharedSampler, failures: SharedSampler) -> None:
-        self.stages, self.failures = stages, failures
-
-    def __call__(self) -> Any:
-        return FailureReplay(Curriculum(Tenths(), self.stages), self.failures)
+def make_wrapped(stages: SharedSampler, failures: SharedSampler) -> Any:
+    return FailureReplay(Curriculum(Tenths(), stages), failures)
 
 
 @pytest.mark.parametrize("kind", [gym.vector.SyncVectorEnv, gym.vector.AsyncVectorEnv])
@@ -265,7 +260,7 @@ def test_gymnasiums_vectors_share_one(kind: Any) -> None:
     mine, failures = stages(window=20), Failures()
     with share(mine) as one, share(failures) as two:
         options = {} if kind is gym.vector.SyncVectorEnv else {"shared_memory": False}
-        vector = kind([_Make(one, two)] * 3, **options)
+        vector = kind([partial(make_wrapped, one, two)] * 3, **options)
         try:
             vector.reset()
             stage = []

@@ -1,6 +1,39 @@
-"""Settings of property tests: the same examples each time, and no deadline because machines are shared."""
+"""Property tests draw the same examples each time, and are not timed: machines are shared."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import gymnasium as gym
+import pytest
 from hypothesis import settings
+
+from tests.trace_gym.play import Make
+from trace_gym.admission.admit import LIMITS
+from trace_gym.admission.worlds import HASH_SEEDS
+from trace_gym.sandbox import Sandbox
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+
+
+@pytest.fixture
+def make_env() -> Iterator[Make]:
+    """Returns a function that makes environments, which are closed after the test."""
+    with ExitStack() as stack:
+
+        def make(name: str = "CodeTrace-v0", **arguments: Any) -> Any:
+            env = gym.make(name, **arguments).unwrapped
+            stack.callback(env.close)
+            return env
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """Returns a sandbox as admission has it."""
+    with Sandbox(HASH_SEEDS, limits=LIMITS) as made:
+        yield made

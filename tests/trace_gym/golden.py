@@ -1,7 +1,8 @@
 """Golden transcripts of the environments, word for word, on tasks of every family and level.
 
-``python -m tests.trace_gym.golden [ID ...]`` writes all or the named ones anew. Look at the difference before
-keeping it: a changed transcript means a changed environment or generator.
+``python -m tests.trace_gym.golden [ID | programs ...]`` writes all or the named ones anew. Look at the
+difference before keeping it: a changed transcript means a changed environment or generator, and a changed
+digest of programs is a changed task, whose id gives another program from then on.
 
 Two episodes are complete. The others have all three scores and a digest of every turn.
 """
@@ -17,6 +18,7 @@ from typing import Any
 import gymnasium as gym
 
 from tests.trace_gym.play import IDS, episode
+from trace_gym.programs.builtin import LEVELS, NAMES, ids_of, make
 
 FOLDER = Path(__file__).parent.parent / "data" / "golden_trace"
 
@@ -27,6 +29,12 @@ DIGESTS = tuple(family + 16 * (family * 3 % 10) for family in range(16))
 
 FEWER = DIGESTS[::4]
 """False outputs take a good part of a second."""
+
+
+PROGRAMS = FOLDER.parent / "trace_golden.json"
+
+POSITIONS = (0, 1, 2, 1_000_000, -1)
+"""Positions of the digested ids among those of a family and level."""
 
 
 def path(name: str) -> Path:
@@ -59,10 +67,25 @@ def line(item: Any) -> str:
     return json.dumps(item, ensure_ascii=False)
 
 
+def digest(family: str, level: int) -> str:
+    """Returns the SHA-256 of the programs' code, inputs and outputs, with a zero byte after each."""
+    ids = ids_of(level, family)
+    sha = hashlib.sha256()
+    for position in POSITIONS:
+        made = make(ids[position])
+        for text in (made.program.code, made.program.stdin, made.measured.stdout):
+            sha.update(text.encode() + b"\0")
+    return sha.hexdigest()
+
+
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[1:] or IDS:
-        path(name).write_text(transcript(name), encoding="utf-8")
+    for name in sys.argv[1:] or (*IDS, "programs"):
+        if name == "programs":
+            digests = {family: {str(level): digest(family, level) for level in LEVELS} for family in NAMES}
+            PROGRAMS.write_text(json.dumps(digests, indent=1) + "\n")
+        else:
+            path(name).write_text(transcript(name), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,47 +15,38 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+FILE = "data/train.jsonl"
+
 
 class Hub:
     """The data set ``name``: its commits, and its branch's commit."""
 
     def __init__(self, name: str) -> None:
         self.name, self.branch, self.url = name, "", ""
-        self._commits: dict[str, dict[str, bytes]] = {}
+        self._commits: dict[str, bytes] = {}
 
     def put(self, rows: Sequence[dict[str, Any]]) -> str:
         """Moves the branch to a new commit with a file of rows. Returns the commit's name."""
-        files = {"data/train.jsonl": "".join(json.dumps(row) + "\n" for row in rows).encode()}
-        self.branch = _oid(b"".join(files.values()))
-        self._commits[self.branch] = files
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        self.branch = _oid(data)
+        self._commits[self.branch] = data
         return self.branch
 
     def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
         """Returns status, headers and body for a request."""
-        match unquote(urlsplit(path).path).strip("/").split("/", 5):
-            case ["api", "datasets", owner, name, "revision", revision] if f"{owner}/{name}" == self.name:
-                commit = self._commit(revision)
-                if commit:
-                    return _as_json({"id": self.name, "sha": commit, "siblings": []})
-            case ["api", "datasets", owner, name, "tree", revision] if f"{owner}/{name}" == self.name:
-                commit = self._commit(revision)
-                if commit:
-                    files = self._commits[commit].items()
-                    return _as_json(
-                        [{"type": "file", "path": p, "size": len(d), "oid": _oid(d)} for p, d in files]
-                    )
-            case ["datasets", owner, name, "resolve", revision, file] if f"{owner}/{name}" == self.name:
-                commit = self._commit(revision)
-                if commit and file in self._commits[commit]:
-                    data = self._commits[commit][file]
-                    return 200, {"ETag": f'"{_oid(data)}"', "X-Repo-Commit": commit}, data
-                if commit:
-                    return 404, {"X-Error-Code": "EntryNotFound"}, b""
-        return 404, {"X-Error-Code": "RevisionNotFound"}, b""
-
-    def _commit(self, revision: str) -> str | None:
-        commit = self.branch if revision == "main" else revision
-        return commit if commit in self._commits else None
+        asked = re.match(rf"/(?:api/)?datasets/{self.name}/(\w+)/([^/?]+)/?([^?]*)", unquote(path))
+        commit = asked[2] if asked and asked[2] != "main" else self.branch
+        if asked is None or commit not in self._commits:
+            return 404, {"X-Error-Code": "RevisionNotFound"}, b""
+        data = self._commits[commit]
+        match asked[1], asked[3]:
+            case "revision", _:
+                return _as_json({"id": self.name, "sha": commit, "siblings": []})
+            case "tree", _:
+                return _as_json([{"type": "file", "path": FILE, "size": len(data), "oid": _oid(data)}])
+            case "resolve", file if file == FILE:
+                return 200, {"ETag": f'"{_oid(data)}"', "X-Repo-Commit": commit}, data
+        return 404, {"X-Error-Code": "EntryNotFound"}, b""
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -11,6 +11,9 @@ import trace_gym  # noqa: F401  (registers the environments)
 
 IDS = ("CodeTrace-v0", "CodeTraceChoice-v0", "CodeTraceLines-v0")
 
+Make = Callable[..., Any]
+"""A function (name="CodeTrace-v0", **arguments) that makes a bare environment; the fixture ``make_env``."""
+
 ALWAYS = {
     *("task_id", "seed", "game", "seat", "opponent", "turn"),
     *("source", "family", "level", "row", "replaced", "sandbox", "python", "upstream_reward"),
@@ -18,15 +21,7 @@ ALWAYS = {
 """The keys of an info at every turn, the keys with a mask, and the keys at the end."""
 
 MASKED = {"action_mask", "legal_actions", "admissible_commands"}
-AT_THE_END = {
-    *("score", "by_scoring", "success", "returns", "result", "history", "truth", "upstream_reward"),
-}
-
-
-@lru_cache(maxsize=8)
-def make(name: str) -> Any:
-    """Makes an environment of an id for a whole test, so its sandbox stays warm."""
-    return gym.make(name).unwrapped
+AT_THE_END = {*("score", "by_scoring", "success", "returns", "result", "history", "truth", "upstream_reward")}
 
 
 def oracle(env: Any) -> Any:

@@ -57,3 +57,9 @@ def rows() -> list[Row]:
         Row(record["program"], record["inputs"], next(reasons) if index % EVERY == EVERY - 1 else "")
         for index, record in enumerate(records)
     ]
+
+
+def write_rows(path: Path, *programs: str, inputs: str | None = "") -> str:
+    """Writes a row for each program. Returns the path as text."""
+    path.write_text("".join(json.dumps({"program": text, "inputs": inputs}) + "\n" for text in programs))
+    return str(path)

@@ -1,4 +1,4 @@
-"""Tests of cleaning and scores: records, cases by hand, and properties of all scores."""
+"""Cleaning and scores: records, cases by hand, and properties; code tracing as questions with a scorer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ import time
 from itertools import combinations
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import trace_gym  # noqa: F401  (registers CodeTrace-v0)
+from task_gym.errors import ArgumentError
+from tests.task_gym.test_replies import FRAGMENTS, specified_cut
+from trace_gym.dataset import TraceDataset
 from trace_gym.score import SCORINGS, clean, clean_line, is_scorable, line_is_right, scores
 
 _DATA = Path(__file__).parents[1] / "data"
@@ -35,22 +40,6 @@ def test_cleaning_and_score_are_upstreams() -> None:
         reply = record["reply"]
         assert clean(reply) == record["cleaned"], reply
         assert scores(record["expected"], reply)["affine"] == record["score"], reply
-
-
-@pytest.mark.parametrize(
-    ("reply", "cleaned"),
-    [
-        ("<think>```\na\n```</think>b", "b"),
-        ("<thinking>a</think>b</thinking>c", "c"),  # a lone closing tag would be left
-        ("a</think>b</think>c", "c"),
-        ("say ```py\n  a\n\n``` and ```\nb\n```", "a"),
-        ("```\nnever closed", "```\nnever closed"),
-        ("a ```1b``` c", "1b"),
-        ("a ```b``` c", ""),  # letters are a language
-    ],
-)
-def test_cleaning_by_hand(reply: str, cleaned: str) -> None:
-    assert clean(reply) == cleaned
 
 
 @pytest.mark.parametrize(
@@ -146,24 +135,18 @@ def test_a_truth_that_cannot_be_told_by_a_reply_is_not_scorable(truth: str) -> N
 
 def _specified(reply: str, fence: str) -> str:
     """Returns what a reply says, by upstream's regular expressions, with the white space at its ends."""
-    for block in (r"<think>.*?</think>", r"<thinking>.*?</thinking>"):
-        reply = re.sub(block, "", reply, flags=re.DOTALL)
-    rest = re.split(r"</think>|</thinking>", reply)[-1]
+    rest = specified_cut(reply)
     fenced = re.search(fence, rest, re.DOTALL)
     return fenced.group(1) if fenced else rest
 
 
-# Tags, fences, and parts of both, which become whole when what is between them is cut out.
-_FRAGMENTS = st.sampled_from(
-    [
-        *("<think>", "</think>", "<thinking>", "</thinking>", "</thi", "nk>"),
-        *("```", "``", "`", "\n", "\r", " ", "a", "1", "c++"),
-    ]
-)
-
-
 @settings(max_examples=500)
-@given(st.lists(_FRAGMENTS, max_size=16).map("".join))
+@given(FRAGMENTS)
+@example("<thinking>a</think>b</thinking>c")  # a lone closing tag would be left
+@example("say ```py\n  a\n\n``` and ```\nb\n```")
+@example("```\nnever closed")
+@example("a ```1b``` c")
+@example("a ```b``` c")  # letters are a language
 def test_cleaning_is_what_upstreams_expressions_say(reply: str) -> None:
     assert clean(reply) == _specified(reply, r"```(?:[a-zA-Z]*)\n?(.*?)\n?```").strip()
     assert clean_line(reply) == _specified(reply, r"```[^\n]*\n(.*?)```").strip("\r\n")
@@ -187,3 +170,43 @@ def test_a_reply_is_scored_in_linear_time(pair: str) -> None:
     scores("a\n__DBG_1__ 1\n", reply)
     line_is_right("a", reply)
     assert time.process_time() - began < 10
+
+
+def test_entries_are_the_environments_episodes() -> None:
+    data = TraceDataset(4, seed=7, level=1)
+    env = gym.make("CodeTrace-v0", level=1)
+    for index, entry in enumerate(data):
+        question, info = env.reset(seed=7 + index)
+        *_, end = env.step("")
+        assert (entry["question"], entry["answer"]) == (question, end["truth"])
+        assert entry["metadata"]["task_id"] == info["task_id"] and entry["metadata"]["level"] == 1
+    assert len(data) == 4 and data[-1] == data[3] and data[1:3] == [data[1], data[2]]
+    with pytest.raises(IndexError, match="entry 4 of 4"):
+        data[4]
+
+
+def test_scores_of_entries() -> None:
+    data = TraceDataset(2, seed=1, scoring="exact", level=1)
+    entry = data[0]
+    assert data.score_answer(entry["answer"], entry) == 1
+    assert data.score_answer(f"<think>Hm.</think>\n```\n{entry['answer']}```", entry) == 1
+    assert data.score_answer("something else", entry) == data.score_answer(None, entry) == 0
+    # Each scorer has its own entry.
+    scored = [[scorer(other["answer"]) for other in data] for _, scorer in data.pairs()]
+    assert scored == [[1, 0], [0, 1]]
+
+
+def test_huggingface() -> None:
+    pytest.importorskip("datasets")
+    data = TraceDataset(2, level=1)
+    rows = data.to_huggingface()
+    assert rows.column_names == ["prompt", "answer", "metadata"]
+    assert rows[0]["prompt"] == [{"role": "user", "content": data[0]["question"]}]
+    assert rows[1]["answer"] == data[1]["answer"]
+
+
+def test_arguments() -> None:
+    with pytest.raises(ArgumentError, match=r"scoring: 'exct' was given.*did you mean 'exact'"):
+        TraceDataset(2, scoring="exct")
+    with pytest.raises(ArgumentError, match=r"size: -1 was given"):
+        TraceDataset(-1)

@@ -27,6 +27,17 @@ def one(group: EnvGroup, call: Call) -> Frame:
     return found
 
 
+def recorded(group: EnvGroup) -> tuple[Slots, list[Call]]:
+    """Returns a slot of the group, and its calls so far."""
+    seen: list[Call] = []
+
+    def advance(calls: Any) -> Any:
+        seen.extend(calls)
+        return iter(group.advance(calls))
+
+    return Slots(advance, 1), seen
+
+
 def content(frame: Frame) -> Any:
     """Returns a frame without what it cost."""
     return repr(frame._replace(replayed=0, replay_seconds=0.0))
@@ -133,14 +144,8 @@ def test_environments_that_wait_have_a_thread_each() -> None:
 
 
 def test_slots_keep_addresses_and_draw_as_the_environment_would() -> None:
-    group, alone = make_group(1)[0], Walk()
-    seen: list[Call] = []
-
-    def advance(calls: Any) -> Any:
-        seen.extend(calls)
-        return iter(group.advance(calls))
-
-    slots = Slots(advance, 1)
+    alone = Walk()
+    slots, seen = recorded(make_group(1)[0])
     with pytest.raises(EpisodeError, match=OUTSIDE):
         slots.step([0], [1])
     for seed in (7, None, None):  # the second and the third are drawn from the first one's generator
@@ -156,14 +161,8 @@ def test_slots_keep_addresses_and_draw_as_the_environment_would() -> None:
 
 
 def test_a_first_reset_without_a_seed_has_an_address_too() -> None:
-    seen: list[Call] = []
-    group = make_group(1)[0]
-
-    def advance(calls: Any) -> Any:
-        seen.extend(calls)
-        return iter(group.advance(calls))
-
-    (frame,) = Slots(advance, 1).reset([0], [None], [None])
+    slots, seen = recorded(make_group(1)[0])
+    (frame,) = slots.reset([0], [None], [None])
     assert one(make_group(1)[0], seen[0]).observation == frame.observation
 
 

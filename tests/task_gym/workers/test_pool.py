@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +19,7 @@ from task_gym.processes import OFFERED, Forked, Nursery
 from task_gym.workers import Counts, EnvGroup, RemoteGroup, Slots, WorkerPool, WorkersError
 from task_gym.workers.processes import ProcessEngine, ProcessWorker
 from task_gym.workers.requests import Advance, LostError, NoRoomError
-from tests.task_gym.test_processes import is_there
+from tests.task_gym.test_processes import check_all_end
 from tests.task_gym.workers.toys import Walk
 
 pytestmark = pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
@@ -305,20 +303,10 @@ def test_workers_end_with_a_driver_that_is_killed() -> None:
         "pool = WorkerPool(ProcessEngine((Walk.__module__,)), 2)\n"
         "group = RemoteGroup(pool, [Walk] * 2)\n"
         "frames = list(Slots(group.advance, 2).reset([0, 1], [1, 2], [None, None]))\n"
-        "print(*(frame.info['pid'] for frame in frames), flush=True)\n"
+        "print('pids', *(frame.info['pid'] for frame in frames), flush=True)\n"
         "time.sleep(3000)\n"
     )
-    driver = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert driver.stdout is not None
-    with driver.stdout:
-        pids = [int(word) for word in driver.stdout.readline().split()]
-    assert len(set(pids)) == 2 and all(map(is_there, pids))
-    driver.kill()
-    driver.wait()
-    end = time.monotonic() + 60
-    while any(map(is_there, pids)) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not any(map(is_there, pids))
+    check_all_end(code, 2)
 
 
 def test_a_worker_that_is_started_while_they_are_closed_starts_no_nursery(

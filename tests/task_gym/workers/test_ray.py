@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 from task_gym.workers import EnvGroup, RemoteGroup, Slots, WorkerPool, WorkersError
-from tests.task_gym.test_processes import is_there
+from tests.task_gym.test_processes import check_all_end
 from tests.task_gym.workers.test_pool import SEEDS, SLOTS, play
 from tests.task_gym.workers.toys import Walk
 
@@ -166,20 +164,10 @@ def test_actors_end_with_a_driver_that_is_killed(cluster: Any) -> None:
         "from tests.task_gym.workers.test_ray import *\n"
         f"group = RemoteGroup(WorkerPool(RayEngine({cluster.address!r}), 1), [Walk])\n"
         "(frame,) = Slots(group.advance, 1).reset([0], [1], [None])\n"
-        "print('pid', frame.info['pid'], flush=True)\n"
+        "print('pids', frame.info['pid'], flush=True)\n"
         "time.sleep(3000)\n"
     )
-    driver = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert driver.stdout is not None
-    with driver.stdout:
-        pid = next(int(line.split()[1]) for line in driver.stdout if line.startswith("pid"))
-    assert is_there(pid)
-    driver.kill()
-    driver.wait()
-    end = time.monotonic() + LIMIT
-    while is_there(pid) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not is_there(pid)
+    check_all_end(code, 1)
 
 
 def test_a_cluster_that_is_not_there() -> None:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from tests.trace_gym.rows import Row, rows
+from tests.trace_gym.rows import rows
 from tests.trace_gym.varying import INPUT, SOUND, VARYING
 from trace_gym.admission import admit
-from trace_gym.admission.admit import LIMITS, MOST_OUTPUT, judge, judge_own, oversize
+from trace_gym.admission.admit import MOST_OUTPUT, judge, judge_own, oversize
 from trace_gym.admission.worlds import HASH_SEEDS
 from trace_gym.sandbox import LEVELS, Limits, Sandbox
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(HASH_SEEDS, limits=LIMITS) as sandbox:
-        yield sandbox
 
 
 @pytest.mark.parametrize(
@@ -26,18 +19,14 @@ def sandbox() -> Iterator[Sandbox]:
 )
 def test_exactly_the_sound_rows_are_admitted(part: int, sandbox: Sandbox) -> None:
     for row in rows()[part::11]:
-        check_row(row, sandbox)
-
-
-def check_row(row: Row, sandbox: Sandbox) -> None:
-    verdict = judge(row.program, row.inputs, sandbox)
-    assert verdict.sandbox in LEVELS
-    if row.reason:
-        assert re.search(row.reason, verdict.reason), (verdict.reason, row.program)
-        assert verdict.truth == ""
-    else:
-        assert verdict.reason == "", row.program
-        assert verdict.truth.strip()
+        verdict = judge(row.program, row.inputs, sandbox)
+        assert verdict.sandbox in LEVELS
+        if row.reason:
+            assert re.search(row.reason, verdict.reason), (verdict.reason, row.program)
+            assert verdict.truth == ""
+        else:
+            assert verdict.reason == "", row.program
+            assert verdict.truth.strip()
 
 
 def test_what_varies_is_refused_and_what_only_looks_like_it_is_not(sandbox: Sandbox) -> None:

@@ -1,21 +1,16 @@
-"""Tests of errors: each disallowed constructor argument, reset option, seed and action has a named error."""
+"""Each disallowed argument, option, seed and action has a named error; and ``TRACE_TASK_PATH``."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import pytest
 
-from task_gym.errors import (
-    ArgumentError,
-    EpisodeError,
-    OptionError,
-    SeedError,
-    SourceError,
-    TaskIdError,
-)
-from tests.trace_gym.play import IDS
+import trace_gym  # noqa: F401  (registers the environments)
+from task_gym.errors import ArgumentError, EpisodeError, OptionError, SeedError, SourceError, TaskIdError
+from tests.trace_gym.play import IDS, Make
 
 
 @pytest.mark.parametrize(
@@ -63,8 +58,8 @@ def test_how_illegal_choices_are_taken() -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_reset(name: str) -> None:
-    env = gym.make(name, task_ids=[(160, 200)], level=1).unwrapped
+def test_reset(name: str, make_env: Make) -> None:
+    env = make_env(name, task_ids=[(160, 200)], level=1)
     for seed in (-1, 2**32, 1.5, True):
         with pytest.raises(SeedError, match=r"seed: .* was given, allowed: whole numbers 0 … 4294967295"):
             env.reset(seed=seed)
@@ -79,11 +74,10 @@ def test_reset(name: str) -> None:
             env.reset(options=options)
     env.reset(seed=2**32 - 201, options={"task_id": 160})
     assert env.reset(seed=5, options={})[1]["level"] == 1
-    env.close()
 
 
-def test_steps_outside_an_episode_and_wrong_actions() -> None:
-    env = gym.make("CodeTrace-v0", task_id=0).unwrapped
+def test_steps_outside_an_episode_and_wrong_actions(make_env: Make) -> None:
+    env = make_env(task_id=0)
     with pytest.raises(EpisodeError, match="after reset and before the end"):
         env.step("")
     env.reset(seed=0)
@@ -96,9 +90,53 @@ def test_steps_outside_an_episode_and_wrong_actions() -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_level_and_family_restrict_what_is_drawn(name: str) -> None:
-    env = gym.make(name, level=2, family="closures").unwrapped
+def test_level_and_family_restrict_what_is_drawn(name: str, make_env: Make) -> None:
+    env = make_env(name, level=2, family="closures")
     for seed in range(3):
         _, info = env.reset(seed=seed)
         assert (info["level"], info["family"]) == (2, "closures")
-    env.close()
+
+
+# -- TRACE_TASK_PATH: questions in the words of a file of upstream's shape, which is never run -------------
+
+FILE = '''
+from no_such_module_anywhere import load_dataset
+
+class TraceTask:
+    async def generate(self, task_id=None):
+        inputs = self.sample.get("inputs", "")
+        transformed = inject(self.sample)
+        prompt = f"""What does it print?
+
+```python
+{transformed}
+```
+It reads: {inputs}{{}}"""
+        return Challenge(prompt=prompt, extra={})
+'''
+
+
+def first(task_id: int) -> tuple[str, Any]:
+    env: Any = gym.make("CodeTrace-v0").unwrapped
+    return env.reset(seed=0, options={"task_id": task_id})[0], env.trace
+
+
+def test_the_question_is_upstreams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "trace_task.py").write_text(FILE)
+    ours, _ = first(3)
+    for place in (tmp_path, tmp_path / "trace_task.py"):
+        monkeypatch.setenv("TRACE_TASK_PATH", str(place))
+        text, trace = first(3)
+        assert text == f"What does it print?\n\n```python\n{trace.code}\n```\nIt reads: {trace.stdin}{{}}"
+    monkeypatch.setenv("TRACE_TASK_PATH", "")
+    assert first(3)[0] == ours
+
+
+def test_a_file_without_the_question_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other.py"
+    other.write_text("prompt = 'no places'\n")
+    wrong = ((other, "has none, and 0 others"), (tmp_path, "No such file"), ("x\0", "null byte"))
+    for place, message in wrong:
+        monkeypatch.setattr("os.environ", {"TRACE_TASK_PATH": str(place)})
+        with pytest.raises(ArgumentError, match=rf"TRACE_TASK_PATH: .* was given, allowed: .*{message}"):
+            first(3)

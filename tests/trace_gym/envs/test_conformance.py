@@ -1,13 +1,15 @@
-"""Tests that every id passes Gymnasium's checker and keeps the contract, over families and levels."""
+"""Every id passes Gymnasium's checker and keeps the contract, over families and levels."""
 
 from __future__ import annotations
 
 import copy
 import functools
+import gc
 import pickle
 import random
 import warnings
-from collections.abc import Iterator
+import weakref
+from contextlib import closing
 from typing import Any
 
 import gymnasium as gym
@@ -15,7 +17,9 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from tests.trace_gym.play import ALWAYS, AT_THE_END, IDS, MASKED, episode, make, oracle, plain
+import trace_gym  # noqa: F401 (registers the environments)
+from tests.trace_gym.play import ALWAYS, AT_THE_END, IDS, MASKED, Make, episode, oracle, plain
+from trace_gym.backends import make_backend
 from trace_gym.programs.builtin.tasks import CELLS, NAMES
 from trace_gym.sandbox import LEVELS
 from trace_gym.score import SCORINGS, squeeze
@@ -23,25 +27,16 @@ from trace_gym.score import SCORINGS, squeeze
 CHOICE, LINES = "CodeTraceChoice-v0", "CodeTraceLines-v0"
 
 
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    """Ends each sandbox with its test."""
-    yield
-    make.cache_clear()
-
-
 @pytest.mark.parametrize("name", IDS)
-def test_the_checker_passes_without_a_warning(name: str) -> None:
+def test_the_checker_passes_without_a_warning(name: str, make_env: Make) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        env = gym.make(name, task_ids=[(0, 40)]).unwrapped
-        check_env(env)
-        env.close()
+        check_env(make_env(name, task_ids=[(0, 40)]))
 
 
-def check_contract(name: str, task_id: int) -> None:
+def check_contract(env: Any, task_id: int) -> None:
     """Checks one episode answered by the oracle: infos, spaces, rewards, scores."""
-    env = make(name)
+    name = env.spec.id
     text, info = env.reset(seed=task_id, options={"task_id": task_id})
     address = {key: info[key] for key in ALWAYS - {"turn", "upstream_reward"}}
     assert (info["task_id"], info["seed"], info["game"], info["seat"]) == (task_id, task_id, "code_trace", 0)
@@ -85,22 +80,24 @@ def check_options(env: Any, info: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in IDS if name != CHOICE])
-def test_oracle_answers_score_one_in_every_family_and_level(name: str) -> None:
+def test_oracle_answers_score_one_in_every_family_and_level(name: str, make_env: Make) -> None:
+    env = make_env(name)
     for task_id in range(0, CELLS, 3):
-        check_contract(name, 10**9 // CELLS * CELLS + task_id)
+        check_contract(env, 10**9 // CELLS * CELLS + task_id)
 
 
 # Each family once; together they cover all levels. test_choice has every cell.
 @pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.families)])
-def test_oracle_choices_score_one_in_every_family(part: int) -> None:
+def test_oracle_choices_score_one_in_every_family(part: int, make_env: Make) -> None:
+    env = make_env(CHOICE)
     for family in range(part, 16, 2):
-        check_contract(CHOICE, CELLS + family + 16 * (family * 7 % 10))
+        check_contract(env, CELLS + family + 16 * (family * 7 % 10))
 
 
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("scoring", SCORINGS)
-def test_oracle_answers_score_one_under_every_scoring(name: str, scoring: str) -> None:
-    env = gym.make(name, scoring=scoring, task_ids=[3, 45]).unwrapped
+def test_oracle_answers_score_one_under_every_scoring(name: str, scoring: str, make_env: Make) -> None:
+    env = make_env(name, scoring=scoring, task_ids=[3, 45])
     for task_id in (3, 45):
         env.reset(seed=0, options={"task_id": task_id})
         over, rewards = False, []
@@ -108,13 +105,12 @@ def test_oracle_answers_score_one_under_every_scoring(name: str, scoring: str) -
             *_, reward, over, _, info = env.step(oracle(env))
             rewards.append(reward)
         assert sum(rewards) == pytest.approx(info["score"]) and info["score"] == 1.0
-    env.close()
 
 
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("clone", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
-def test_a_copy_made_in_mid_episode_continues_identically(name: str, clone: Any) -> None:
-    env = gym.make(name, task_ids=[(0, 10**6)], level=3).unwrapped
+def test_a_copy_made_in_mid_episode_continues_identically(name: str, clone: Any, make_env: Make) -> None:
+    env = make_env(name, task_ids=[(0, 10**6)], level=3)
     assert clone(env).reset(seed=1)[0] == env.reset(seed=1)[0]  # and before the first reset
     if name == CHOICE:
         env.step(7 if len(env.reset(seed=1)[1]["legal_actions"]) < 8 else 9)  # a strike is carried too
@@ -135,28 +131,18 @@ def test_a_copy_made_in_mid_episode_continues_identically(name: str, clone: Any)
     env.action_space.seed(4)
     twin = clone(env)
     assert [twin.action_space.sample() for _ in range(5)] == [env.action_space.sample() for _ in range(5)]
-    env.close()
     twin.close()
 
 
-def test_nothing_is_printed_again(capsys: pytest.CaptureFixture[str]) -> None:
-    env = gym.make("CodeTraceLines-v0", render_mode="human", task_id=0).unwrapped
-    text, _ = env.reset(seed=0)
-    assert capsys.readouterr().out == text + "\n"
-    twin = pickle.loads(pickle.dumps(env))
-    assert capsys.readouterr().out == "" and twin.render_mode == "human"
-
-
 @pytest.mark.parametrize("name", IDS)
-def test_what_is_rendered(name: str) -> None:
-    env = gym.make(name, render_mode="ansi", task_id=16).unwrapped
+def test_what_is_rendered(name: str, make_env: Make) -> None:
+    env = make_env(name, render_mode="ansi", task_id=16)
     text, _ = env.reset(seed=0)
     assert env.render() == text
     over = False
     while not over:
         text, _, over, *_ = env.step(oracle(env))
         assert env.render() == text
-    env.close()
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -170,17 +156,17 @@ def test_what_is_rendered(name: str) -> None:
     ],
     ids=["sync", "async"],
 )
-def test_vector_environments_play_what_the_environments_play(name: str, kind: Any) -> None:
+def test_vector_environments_play_what_the_environments_play(name: str, kind: Any, make_env: Make) -> None:
     make_one = functools.partial(gym.make, f"trace_gym:{name}", task_ids=[(0, 999)], level=1)
-    vector, alone = kind([make_one, make_one]), [make_one(), make_one()]
-    try:
+    alone = [make_env(name, task_ids=[(0, 999)], level=1) for _ in range(2)]
+    with closing(kind([make_one, make_one])) as vector:
         texts, infos = vector.reset(seed=[5, 6])
         shown: list[Any] = [env.reset(seed=seed) for env, seed in zip(alone, (5, 6), strict=True)]
         over = [False, False]
         for _ in range(6):
             assert list(texts) == [text for text, *_ in shown]
             assert infos["task_id"].tolist() == [rest[-1]["task_id"] for rest in shown]
-            actions = [oracle(env.unwrapped) if not done else vector.single_action_space.sample()
+            actions = [oracle(env) if not done else vector.single_action_space.sample()
                        for env, done in zip(alone, over, strict=True)]  # fmt: skip
             texts, rewards, terminated, _, infos = vector.step(
                 np.array(actions) if name == CHOICE else tuple(actions)
@@ -190,22 +176,48 @@ def test_vector_environments_play_what_the_environments_play(name: str, kind: An
             over = [not done and rest[2] for done, rest in zip(over, shown, strict=True)]
             assert terminated.tolist() == over
             assert rewards.tolist() == [rest[1] if len(rest) == 5 else 0.0 for rest in shown]
-    finally:
-        vector.close()
-        for env in alone:
-            env.close()
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_an_episode_depends_on_nothing_but_its_address(name: str) -> None:
+def test_an_episode_depends_on_nothing_but_its_address(name: str, make_env: Make) -> None:
     """Neither on episodes before it nor on other random numbers; ``test_golden`` has other processes."""
-    used = gym.make(name, task_ids=[(0, 30)]).unwrapped
+    used = make_env(name, task_ids=[(0, 30)])
     for seed in range(4):
         np.random.seed(seed)
         random.seed(seed)
         used.reset(seed=seed)
         used.step(0 if name == CHOICE else "0")
-    fresh = gym.make(name, task_ids=[(0, 30)]).unwrapped
-    assert episode(used, 77) == episode(fresh, 77)
-    used.close()
-    fresh.close()
+    assert episode(used, 77) == episode(make_env(name, task_ids=[(0, 30)]), 77)
+
+
+# -- environments of a process share their backend ---------------------------------------------------------
+
+
+def test_the_same_arguments_share_a_backend() -> None:
+    one = make_backend("builtin", "safe", True)
+    assert make_backend("builtin", "safe", True) is one
+    others = [make_backend("builtin", *rest) for rest in (("safe", False), ("affine", True))]
+    assert len({id(one), *map(id, others)}) == 3
+
+
+def test_a_trace_is_made_once() -> None:
+    first, second = (gym.make("CodeTrace-v0", task_id=7) for _ in range(2))
+    first.reset(seed=0)
+    second.reset(seed=1)
+    assert second.unwrapped.trace is first.unwrapped.trace  # type: ignore[attr-defined]
+
+
+def test_closing_one_leaves_the_other_at_work() -> None:
+    first, second = (gym.make("CodeTraceChoice-v0", task_ids=[(0, 319)], level=1) for _ in range(2))
+    first.reset(seed=0)
+    first.close()
+    text, _ = second.reset(seed=1, options={"task_id": 160})
+    copy = pickle.loads(pickle.dumps(second))
+    assert copy.reset(seed=1, options={"task_id": 160})[0] == text
+    second.close()
+
+
+def test_a_backend_ends_with_its_last_environment() -> None:
+    made = weakref.ref(make_backend("builtin", "affine", False))
+    gc.collect()
+    assert made() is None

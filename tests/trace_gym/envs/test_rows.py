@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gymnasium as gym
 import pytest
 
-import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import AdmissionError, EpisodeError
+from tests.trace_gym.play import IDS, Make
+from tests.trace_gym.rows import write_rows
 from trace_gym.backends import local
-
-Make = Callable[..., Any]
 
 DRAWING = """\
 import random
@@ -29,23 +26,19 @@ print(random.random() < 1e-9, x + 4, x * 9, x)
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
+def make(tmp_path: Path, make_env: Make) -> Make:
     """Returns a function that makes an environment of these programs, with no input."""
-    made = []
+    numbers = count()
 
-    def environment(*programs: str, name: str = "CodeTrace-v0", **arguments: Any) -> Any:
-        file = tmp_path / f"rows{len(made)}.jsonl"
-        file.write_text("".join(json.dumps({"program": text, "inputs": ""}) + "\n" for text in programs))
-        made.append(gym.make(name, source=str(file), task_ids=[(0, 99)], **arguments).unwrapped)
-        return made[-1]
+    def environment(*programs: str, **arguments: Any) -> Any:
+        source = write_rows(tmp_path / f"rows{next(numbers)}.jsonl", *programs)
+        return make_env(source=source, task_ids=[(0, 99)], **arguments)
 
-    yield environment
-    for env in made:
-        env.close()
+    return environment
 
 
 @pytest.mark.parametrize("injector", ["safe", "affine"])
-@pytest.mark.parametrize("name", ["CodeTrace-v0", "CodeTraceChoice-v0", "CodeTraceLines-v0"])
+@pytest.mark.parametrize("name", IDS)
 def test_a_huge_row_is_refused_before_it_is_read(name: str, injector: str, make: Make) -> None:
     """3 MB would not fit the observation space, and 20,000 lines took minutes."""
     env = make("x = 1\n" * 20_000, "#" * 3_000_000, name=name, injector=injector)
@@ -91,13 +84,6 @@ def test_a_reset_that_takes_too_long_is_an_error_and_no_other_program(
             env.reset(seed=0, options={"task_id": 0})
         assert env.reset(seed=0, options={"task_id": 1})[1]["row"] == 3  # after 50 s
     assert env.reset(seed=0, options={"task_id": 0})[1]["row"] == 3
-
-
-def test_rows_that_sleep_are_not_waited_for(make: Make) -> None:
-    env = make("import time\ntime.sleep(3600)\nprint(1)\n", "print(2)\n")
-    begun = time.monotonic()
-    _, info = env.reset(seed=0, options={"task_id": 0})
-    assert info["row"] == 1 and time.monotonic() - begun < 30  # a run's limit is 60 s
 
 
 def test_a_number_that_cannot_be_written_anew_gives_way_or_says_so(make: Make) -> None:

@@ -17,6 +17,8 @@ pytest.importorskip("affinetes")
 
 ASKED = {"observation": "print(1)", "reward": 0.0, "done": False, "episode_id": "e1", "info": {}}
 RIGHT = {**ASKED, "observation": "Right.", "reward": 1.0, "done": True}
+SILENT = {name: value for name, value in RIGHT.items() if name != "reward"}
+BOTH = {"affine": 1.0, "exact": 1.0}
 
 
 @pytest.fixture
@@ -49,22 +51,13 @@ def said(**info: Any) -> Any:
 ANSWERS = {
     "500": (status(500), "answered with status 500"),
     "not over": (result({**RIGHT, "done": False}), "did not score the answer"),
-    "too right": (said(by_scoring={"affine": 1.0, "exact": 1.5}), r"a score is no number in \[0, 1\]: 1.5"),
+    "too right": (said(by_scoring={**BOTH, "exact": 1.5}), r"a score is no number in \[0, 1\]: 1.5"),
     "no exact": (said(by_scoring={"affine": 1.0}), "states no score 'exact'"),
-    "huge": (said(by_scoring={"affine": 1.0, "exact": 10**400}), "a score is no number"),
+    "huge": (said(by_scoring={**BOTH, "exact": 10**400}), "a score is no number"),
     "no score": (result({**ASKED, "done": True, "reward": None}), "reward is no finite number: None"),
-    "no reward": (
-        result({name: value for name, value in RIGHT.items() if name != "reward"}),
-        "done, and states no score",
-    ),
-    "other score": (
-        said(by_scoring={"affine": 1.0, "exact": 1.0}, score=0.0),
-        "states score 0.0 with score 1",
-    ),
-    "other result": (
-        said(by_scoring={"affine": 1.0, "exact": 1.0}, result="loss"),
-        "states result 'loss' with",
-    ),
+    "no reward": (result(SILENT), "done, and states no score"),
+    "other score": (said(by_scoring=BOTH, score=0.0), "states score 0.0 with score 1"),
+    "other result": (said(by_scoring=BOTH, result="loss"), "states result 'loss' with"),
     "other reward": (said(by_scoring={"affine": 0.0, "exact": 0.0}), "states reward 1.0 with score 0.0"),
     "other task": (said(task_id=6), "plays task_id 6, and 5 was asked for"),
     "other seed": (said(seed=9), "plays seed 9, and 0 was asked for"),
@@ -72,7 +65,7 @@ ANSWERS = {
         result({**RIGHT, "observation": "x" * 1_048_577}),
         "1048577 characters, allowed: at most 1048576",
     ),
-    "grouped": (said(by_scoring={"affine": 1.0, "exact": 1.0}, level=[1]), r"level is no int: \[1\]"),
+    "grouped": (said(by_scoring=BOTH, level=[1]), r"level is no int: \[1\]"),
 }
 
 

@@ -1,19 +1,26 @@
-"""Tests of the builtin programs: the same everywhere, sound, of their level, and diverse."""
+"""The builtin programs: the same everywhere, sound, of their level, and diverse; ids, draws and levels."""
+
+from __future__ import annotations
 
 import json
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
+import numpy as np
 import pytest
 
-from task_gym.errors import AdmissionError
-from tests.trace_gym import golden_programs
+from task_gym.errors import AdmissionError, ArgumentError, TaskIdError
+from tests.trace_gym import golden
 from trace_gym.admission.measure import Measured, execute
 from trace_gym.programs import builtin
-from trace_gym.programs.builtin import LEVELS, NAMES, generate, ids_of, make
+from trace_gym.programs.__main__ import main
+from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, TASKS, generate, ids_of, make
 from trace_gym.programs.builtin.levels import level_of, points
+from trace_gym.programs.builtin.writer import fill
+from trace_gym.programs.draws import Draws
 
-FAMILIES = [
+SOME = [
     name if name in ("classes", "stdin") else pytest.param(name, marks=pytest.mark.families) for name in NAMES
 ]
 
@@ -24,10 +31,10 @@ COUNT = 8
 @pytest.mark.parametrize("family", NAMES)
 def test_programs_are_what_they_were(family: str) -> None:
     """Checks code, input and output, here in a process with another hash seed than at the recording."""
-    known = json.loads(golden_programs.FILE.read_text())
+    known = json.loads(golden.PROGRAMS.read_text())
     assert list(known) == list(NAMES)
-    found = {str(level): golden_programs.digest(family, level) for level in LEVELS}
-    assert found == known[family], "if meant, write them with: python -m tests.trace_gym.golden_programs"
+    found = {str(level): golden.digest(family, level) for level in LEVELS}
+    assert found == known[family], "if meant, write them with: python -m tests.trace_gym.golden programs"
 
 
 def test_an_id_is_one_program() -> None:
@@ -48,7 +55,7 @@ def test_where_no_draft_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
         generate(17)  # 17 = 16 + 1: the second level, the second family
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SOME)
 def test_programs_run_print_within_bounds_and_are_of_their_level(family: str) -> None:
     medians, lines, programs = [], [], []
     for level in LEVELS:
@@ -80,3 +87,145 @@ def test_programs_run_print_within_bounds_and_are_of_their_level(family: str) ->
     assert all(low < high for low, high in pairwise(medians)), medians
     assert all(low < high for low, high in zip(lines, lines[2:], strict=False)), lines
     assert len({(program.code, program.stdin) for program in programs}) >= 0.97 * len(programs)
+
+
+# -- task ids, and the ids of a level and a family ---------------------------------------------------------
+
+
+def test_the_table_is_frozen() -> None:
+    first = "arithmetic strings lists dictionaries recursion closures classes generators"
+    second = "exceptions bits sorting stdin dynamic matrices machines simulations"
+    assert " ".join(NAMES) == f"{first} {second}"
+    assert TASKS == 10**11
+    assert CELLS == 160
+    assert all(len(family.templates) >= 4 for family in FAMILIES)
+
+
+def test_of_a_list_of_ids() -> None:
+    # Level 1's ids are those whose remainder by 160 is below 16; "strings" is the second family.
+    assert list(ids_of(1, among=[(150, 170), 5])) == [*range(160, 171), 5]
+    assert list(ids_of(1, "strings", among=[(150, 170), 1])) == [161, 1]
+    with pytest.raises(TaskIdError, match="17 was given, which holds no id of the kind asked for"):
+        ids_of(1, among=[17])
+
+
+@pytest.mark.parametrize("task_id", [-1, 10**11, 1.0, "7", True, None, [3]])
+def test_what_is_no_task_id(task_id: Any) -> None:
+    with pytest.raises(TaskIdError, match=r"was given, allowed: whole numbers 0 … 99999999999$"):
+        generate(task_id)
+
+
+def test_numpy_integers_are_task_ids() -> None:
+    assert generate(np.int64(17)) == generate(17)  # type: ignore[arg-type]
+    assert np.int64(17) in ids_of()
+
+
+@pytest.mark.parametrize(
+    ("level", "family", "message"),
+    [
+        (0, None, "level: 0 was given, allowed: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"),
+        (11, None, "level: 11 was given"),
+        ("3", None, "level: '3' was given"),
+        (None, "string", "family: 'string' was given.*did you mean 'strings'"),
+        (None, 3, "family: 3 was given, allowed: 'arithmetic'"),
+    ],
+)
+def test_bad_restrictions_are_named(level: Any, family: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        ids_of(level, family)
+
+
+def test_what_cannot_be_drawn_says_so() -> None:
+    with pytest.raises(ValueError, match="0 was given, allowed: 1 and more"):
+        Draws(0).below(0)
+    with pytest.raises(ValueError, match="4 of 3 were asked for"):
+        Draws(0).sample("abc", 4)
+
+
+def test_what_cannot_be_filled_says_so() -> None:
+    with pytest.raises(KeyError, match="y"):
+        fill("x = $y")
+    with pytest.raises(ValueError, match="has more than one line"):
+        fill("x = $y", y="1\n2")
+
+
+# -- levels: points, bands, and distances from a band ------------------------------------------------------
+
+
+def run(lines: int, output_lines: int = 1, live: int = 1, depth: int = 0) -> Measured:
+    return Measured("", lines, output_lines, live, depth, None)
+
+
+def test_the_bands_follow_each_other() -> None:
+    levels = [level_of(number) for number in LEVELS]
+    assert list(LEVELS) == list(range(1, 11))
+    assert all(after.low == before.high + 1 for before, after in pairwise(levels))
+    assert all(level.high - level.low == 3 for level in levels[1:])
+    assert all(
+        (before.least, before.most, before.characters) <= (after.least, after.most, after.characters)
+        for before, after in pairwise(levels)
+    )
+    assert (levels[0].most, levels[0].characters) == (2, 400)
+    assert levels[-1].characters <= 3000
+
+
+@pytest.mark.parametrize(
+    ("level", "measured", "misses"),
+    [
+        # Level 3 is 22 to 25 points, 1 to 10 lines of output.
+        (3, run(16, 4, 2), (0, 0)),  # 2**16 * 2**4 * 2: 22 bits
+        (3, run(8, 4, 2), (-4, 0)),  # half the lines: 18
+        (3, run(32, 16, 2), (5, 6)),  # 2**20 * 2**8 * 2: 30 bits; six lines more than ten
+        # Level 10 needs at least 8 lines, and 50 to 53 points.
+        (10, run(1000, 4, 16, 7), (0, -4)),  # 10**12 * 16 * 16 * 8: 2.05e15, 51 bits
+    ],
+)
+def test_misses(level: int, measured: Measured, misses: tuple[int, int]) -> None:
+    assert level_of(level).misses(measured) == misses
+
+
+# -- python -m trace_gym.programs --------------------------------------------------------------------------
+
+
+def test_a_program_is_shown_with_what_it_reads_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    task_id = ids_of(2, "stdin")[3]
+    assert main(["--show", str(task_id)]) == 0
+    made = make(task_id)
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"task {task_id}: stdin, level 2, ")
+    assert shown.endswith(
+        f"{made.program.code}\ninput:\n{made.program.stdin}\noutput:\n{made.measured.stdout}"
+    )
+
+
+def test_a_level_is_a_row_a_family(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--level", "2", "--samples", "3"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows if row[:1] and row[0] in NAMES] == list(NAMES)
+    by_family = {row[0]: row for row in rows if row}
+    costs = sorted(int(cost) for cost in by_family["lists"][3].split("/"))
+    # Level 2 is 18 to 21 points; three samples: the first, the second and the third of them in order.
+    assert by_family["lists"][1:3] == ["2", "18–21"]
+    assert len(costs) == 3 and 18 <= costs[0] <= costs[-1] <= 21
+
+
+def test_a_family_is_a_row_a_level(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--family", "bits", "--samples", "1"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[1] for row in rows if row[:1] == ["bits"]] == [str(level) for level in range(1, 11)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--level", "11"], "level: 11 was given, allowed: 1, 2"),
+        (["--family", "bit"], "did you mean 'bits'"),
+        (["--show", "-1"], "task id: -1 was given, allowed: whole numbers 0 … 99999999999"),
+        (["--samples", "0"], "--samples: 0 was given, allowed: 1 and more"),
+    ],
+)
+def test_errors_are_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    assert message in capsys.readouterr().err

@@ -13,6 +13,7 @@ HONEST = {
     "text": "print('naïve – ♠ – 日本')",
     "lone surrogate": "print(chr(0xd800))",
     "bytes that are no text": "import sys; sys.stdout.buffer.write(b'\\xff\\xfe ok')",
+    "half a letter": "import os; os.write(1, b'a\\xffb\\xe2\\x99')",
     "carriage return": "print('a\\r\\nb\\rc')",
     "exception": "def f(): return 1 / 0\nprint('before')\nf()",
     "chained": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('x') from e",

@@ -167,7 +167,6 @@ def test_a_worker_that_dies_before_it_begins(sandbox: Sandbox, monkeypatch: pyte
 
 
 def test_a_worker_killed_under_a_program(sandbox: Sandbox) -> None:
-    """Checks that the program ends with its worker, and that its status is "killed"."""
     sandbox.run("")
     pid = pid_of(sandbox)
 
@@ -308,9 +307,6 @@ def test_nested_folders_and_a_flood_of_files_go_away() -> None:
             assert one.run("import os; print(os.listdir())").stdout == "[]\n"
 
 
-# -- their end ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("own_directory")
 def test_nothing_is_left_open(sandbox: Sandbox) -> None:
     """Checks that nothing is left by a closed sandbox, by an unreferenced one, or by any kind of program."""
@@ -334,7 +330,6 @@ def test_nothing_is_left_open(sandbox: Sandbox) -> None:
 
 
 def test_side_by_side_under_two_seeds(sandbox: Sandbox) -> None:
-    """Checks that two programs take less time than one after the other."""
     sandbox.run_many([Job("", hash_seed=seed) for seed in (0, 1)])
     begun = time.perf_counter()
     results = sandbox.run_many(
@@ -419,7 +414,6 @@ RUNS = "sandbox.run('while True: pass')"
     ids=["killed", "killed, a fork lives on", "exit"],
 )
 def test_workers_end_with_their_host(sandbox: Sandbox, then: str, fork: bool) -> None:
-    """Checks that no process and no directory is left, whichever way the host ends."""
     program = HOST.format(level=sandbox.level, then=then, fork=fork)
     host = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8",

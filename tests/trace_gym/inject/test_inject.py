@@ -1,19 +1,26 @@
-"""Tests of safe injection: inserted text, unchanged text, and the programs' outputs."""
+"""Injection: inserted text, unchanged text, the programs' outputs; upstream's injection against records."""
 
 from __future__ import annotations
 
 import hashlib
-import re
+import json
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.trace_gym.debug_prints import check_injections, run, same_tree, without_prints
-from trace_gym.inject import inject, strip_debug, unchanged
+from task_gym.errors import AdmissionError, ArgumentError, ProgramError
+from tests.trace_gym.debug_prints import check_injections, same_tree, without_prints
+from tests.trace_gym.rows import write_rows
+from trace_gym.admission.admit import MOST_OUTPUT
+from trace_gym.admission.measure import execute
+from trace_gym.backends.local import LocalBackend
+from trace_gym.inject import MOST, inject, strip_debug, unchanged
 from trace_gym.inject.prints import is_debug_print
 from trace_gym.inject.safe import place
+from trace_gym.programs.builtin import generate, ids_of
+from trace_gym.programs.sources import open_source
 from trace_gym.syntax import ParsedProgram, compiles
 
 TEXTS = {
@@ -118,45 +125,10 @@ def test_type_parameters_are_no_variables(tmp_path: Path) -> None:
     assert inject(shadowed, 0) == shadowed
 
 
-def test_a_worked_example() -> None:
-    # random.Random(2).random() begins 0.956, 0.948, 0.057, 0.085, 0.835, 0.736, 0.670. After x: 0.956, so
-    # no print. After y: 0.948, none. After z: 0.057 < 0.6; of 3 names 1 + int(0.085 * 3) = 1 is shown, namely
-    # number int(0.835 * 3) = 2 of x, y, z. After w: 0.736, none; after v: 0.670, none.
-    code = "x = 1\ny = 2\nz = 3\nw = 4\nv = 5\n"
-    shown = "repr(z) if type(z) in (int, float, str, bool, type(None)) else type(z).__name__"
-    assert inject(code, 2) == code.replace("z = 3\n", f"z = 3\nprint('__DBG_0__', {shown})\n")
-
-
 def test_the_text_is_the_same_on_every_python() -> None:
     # Read off Python 3.11, 3.12 and 3.13, which agree; it changes with the programs above.
     texts = [inject(code, seed, most=9) for code in TEXTS.values() for seed in range(9)]
     assert hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16] == "e93aa8651d28fa39"
-
-
-def _shown(injected: str) -> list[list[str]]:
-    """Returns the names of each print, in order."""
-    prints = [line for line in injected.splitlines() if "__DBG_" in line]
-    return [re.findall(r"type\((\w+)\)\.__name__", line) for line in prints]
-
-
-def test_prints_are_at_most_as_many_as_asked_for_and_numbered_from_0() -> None:
-    code = "x = 1\n" * 50
-    for most in (0, 1, 6, 20):
-        injected = inject(code, 3, most=most)
-        assert re.findall(r"__DBG_\d+__", injected) == [f"__DBG_{index}__" for index in range(most)]
-
-
-def test_what_is_shown_is_the_repr_or_the_name_of_the_type(tmp_path: Path) -> None:
-    code = "def f(a, b, c, d, e, g, h):\n    a = a\nf(1, 0.5, 'q\\n', True, None, [1], range)\n"
-    wanted = {"a": "1", "b": "0.5", "c": "'q\\n'", "d": "True", "e": "None", "g": "list", "h": "type"}
-    seen = set()
-    for seed in range(12):
-        injected = inject(code, seed)
-        for names in _shown(injected):
-            line = "__DBG_0__ " + " ".join(wanted[name] for name in names)
-            assert run(injected, tmp_path)[1].splitlines() == [line]
-            seen.update(names)
-    assert seen == set(wanted)
 
 
 def test_output_with_the_prints_taken_out_is_compared_as_a_whole() -> None:
@@ -165,15 +137,6 @@ def test_output_with_the_prints_taken_out_is_compared_as_a_whole() -> None:
     assert strip_debug("n? __DBG_0__ 3\n4\n") == "n? 4\n"
     assert strip_debug("__DBG_x__ 1\n") == "__DBG_x__ 1\n"
     assert unchanged("a\n", "a\n__DBG_0__ 1\n") and not unchanged("a\n", "a\nb\n__DBG_0__ 1\n")
-
-
-def test_the_comparison_sees_what_the_text_does_not_tell(tmp_path: Path) -> None:
-    # An int of 5001 digits has no repr, so the print fails where the program did not.
-    code = "try:\n    x = 10 ** 5000\n    print('fine')\nexcept ValueError:\n    print('caught')\n"
-    injected = next(text for text in (inject(code, seed) for seed in range(20)) if text != code)
-    outputs = [run(text, tmp_path)[1] for text in (code, injected)]
-    assert outputs == ["fine\n", "caught\n"]
-    assert not unchanged(*outputs)
 
 
 def test_prints_are_told_from_statements_like_them() -> None:
@@ -200,3 +163,96 @@ def test_prints_alone_are_inserted_into_the_standard_library() -> None:
             prints += injected.count("__DBG_")
     assert len(modules) >= 50
     assert prints > 2000
+
+
+# -- fewer prints where the output would be too long, before a program is replaced -------------------------
+
+
+def prints(code: str) -> int:
+    return code.count("print('__DBG_")
+
+
+def fits(code: str, stdin: str) -> bool:
+    return execute(code, stdin, output_limit=MOST_OUTPUT).error is None
+
+
+def test_as_many_prints_as_there_is_room_for() -> None:
+    backend = LocalBackend(open_source("builtin"), "safe", options=False)
+    shortened = 0
+    for task_id in (ids_of(level=10)[position] for position in range(16)):  # one of each family
+        own, trace = generate(task_id), backend.load(task_id)
+        if trace.replaced:  # no room for even one print
+            assert not fits(inject(own.code, task_id, most=1), own.stdin)
+            continue
+        assert trace.code == inject(own.code, task_id, most=prints(trace.code))
+        assert trace.truth == execute(trace.code, trace.stdin).stdout
+        more = inject(own.code, task_id, most=prints(trace.code) + 1)
+        if prints(trace.code) < MOST and more != trace.code:
+            assert not fits(more, own.stdin)
+            shortened += 1
+    assert shortened > 0
+
+
+# A line "__DBG_0__ i" takes 11 bytes and i's digits, in 200 passes 10 * 12 + 90 * 13 + 100 * 14 = 2690; with
+# three numbers in it, 10 * 16 + 90 * 19 + 100 * 22 = 4070. So there is room for one print, and not for two.
+FOR_LOOP = "for i in range(200):\n    a = i\n    b = a\n    c = b\nprint(c)\n"
+LONG = "print('x' * 4096)\n"
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> str:
+    return write_rows(tmp_path / "rows.jsonl", FOR_LOOP, LONG, inputs=None)
+
+
+def test_rows_too(rows: str) -> None:
+    backend = LocalBackend(open_source(rows), "safe", options=False)
+    task_id = next(i for i in range(0, 100, 2) if prints(inject(FOR_LOOP, i)) > 1)
+    trace = backend.load(task_id)
+    assert (trace.row, trace.replaced, prints(trace.code)) == (0, 0, 1)
+    # A program that is too long by itself is replaced by the next row, which is the first one again.
+    assert (backend.load(1).row, backend.load(1).replaced) == (0, 1)
+    backend.close()
+
+
+def test_affinetes_own_prints_stay(rows: str) -> None:
+    backend = LocalBackend(open_source(rows), "affine", options=False)
+    task_id = next(i for i in range(0, 100, 2) if not fits(inject(FOR_LOOP, i, "affine"), ""))
+    with pytest.raises(AdmissionError, match="it writes more than 4096 bytes; allowed"):
+        backend.load(task_id)
+    backend.close()
+
+
+# -- upstream's injection, by records from a Python that writes programs as 3.11 does ----------------------
+
+_AFFINE_DATA = Path(__file__).parents[2] / "data" / "affinetes_injections.jsonl"
+_RECORDS = [
+    record for record in map(json.loads, _AFFINE_DATA.read_text().splitlines()) if "injected" in record
+]
+
+
+def test_injection_is_upstreams() -> None:
+    assert len(_RECORDS) == 75
+    for record in _RECORDS:
+        assert inject(record["source"], record["seed"], style="affine") == record["injected"]
+
+
+def test_affine_by_hand() -> None:
+    # Upstream loses layout and comments; the prints do not.
+    assert inject("x=1 # one\n", 0, style="affine", most=0) == "x = 1"
+    assert inject("```py\nprint(2)\n", 0, style="affine") == "print(2)"  # a fence need not be closed
+    code = "x = 1\n" * 100
+    assert inject(code, 0, style="affine").count("__DBG_") == 6
+    assert inject(code, 0, style="affine", most=9).count("__DBG_") == 9
+
+
+def test_what_cannot_be_injected_is_a_named_error() -> None:
+    with pytest.raises(ProgramError, match="too deeply"):
+        inject("-" * 20_000 + "1", 0, style="affine")
+    with pytest.raises(ProgramError, match="not text"):
+        inject("x = '\ud800'", 0, style="affine")
+    with pytest.raises(
+        ArgumentError, match="'affine2' was given, allowed: 'safe', 'affine'; did you mean 'affine'"
+    ):
+        inject("x = 1", 0, style="affine2")
+    with pytest.raises(ArgumentError, match="-1 was given"):
+        inject("x = 1", 0, most=-1)

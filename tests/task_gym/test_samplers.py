@@ -1,0 +1,347 @@
+"""Samplers without stages: who is drawn how often, who enters and leaves, and exact continuation."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from task_gym.errors import ArgumentError, SamplerError
+from task_gym.samplers import (
+    Failures,
+    LearningProgress,
+    Outcome,
+    PrioritizedLevelReplay,
+    Stage,
+    Stages,
+    Start,
+    Uniform,
+    Unlisting,
+)
+from task_gym.wrappers import Curriculum, FailureReplay
+from tests.task_gym.tasks import Tenths, play
+
+# -- Failures: who enters, who leaves, who is drawn how often ----------------------------------------------
+
+
+def outcome(start: Start, score: float | None, result: str = "loss") -> Outcome:
+    return Outcome(start, "g", score, score is not None and score > 0.5, result)
+
+
+def fresh(seed: int, score: float | None, result: str = "loss") -> Outcome:
+    return outcome(Start(7, "random", seed), score, result)
+
+
+def replay(sampler: Failures, seed: int, *scores: float) -> None:
+    for score in scores:
+        sampler.record([outcome(Start(7, "random", seed, replayed=True), score)])
+
+
+def kept(sampler: Failures) -> dict[int, float]:
+    """The stored starts' scores by seed, the oldest first."""
+    return {failure["seed"]: failure["score"] for failure in sampler.state_dict()["kept"]}
+
+
+def test_failures_enter_and_successes_and_faults_do_not() -> None:
+    sampler = Failures()
+    sampler.record(
+        [fresh(1, 0.0), fresh(2, 0.5), fresh(3, 0.6), fresh(4, None, "fault"), fresh(5, 0.0, "cut")]
+    )
+    assert kept(sampler) == {1: 0.0, 2: 0.5, 5: 0.0}
+    assert sampler.stats() == {
+        "size": 3, "share": 0.0, "mean_priority": pytest.approx(2.5 / 3), "episodes": 4, "replays": 0,
+        "stored": 3, "mastered": 0, "given_up": 0, "pushed_out": 0,
+    }  # fmt: skip
+
+
+def test_the_score_is_the_mean_of_old_and_new() -> None:
+    sampler = Failures()
+    sampler.record([fresh(1, 0.0)])
+    replay(sampler, 1, 1.0)
+    assert kept(sampler) == {1: 0.5}
+    replay(sampler, 1, 0.0)
+    assert kept(sampler) == {1: 0.25}
+    # A fresh episode from the same start says as much, and is no replay.
+    sampler.record([fresh(1, 0.75)])
+    assert kept(sampler) == {1: 0.5}
+    assert sampler.stats()["replays"] == 2 and sampler.stats()["share"] == 0.5
+
+
+def test_two_successes_in_a_row_master_a_start() -> None:
+    sampler = Failures()
+    sampler.record([fresh(1, 0.0), fresh(2, 0.0)])
+    replay(sampler, 1, 1.0, 0.0, 1.0)
+    assert set(kept(sampler)) == {1, 2}
+    replay(sampler, 1, 0.6)
+    assert set(kept(sampler)) == {2} and sampler.stats()["mastered"] == 1
+
+
+def test_a_start_leaves_after_a_number_of_replays() -> None:
+    sampler = Failures(max_replays=3)
+    sampler.record([fresh(1, 0.0)])
+    replay(sampler, 1, 0.0, 0.0)
+    assert set(kept(sampler)) == {1}
+    replay(sampler, 1, 0.0)
+    assert kept(sampler) == {} and sampler.stats()["given_up"] == 1
+    # Another worker's replay of it comes too late, and does not bring it back.
+    replay(sampler, 1, 0.0)
+    assert kept(sampler) == {}
+    unlimited = Failures(max_replays=None)
+    unlimited.record([fresh(1, 0.0)])
+    replay(unlimited, 1, *[0.0] * 50)
+    assert set(kept(unlimited)) == {1}
+
+
+def test_the_oldest_leaves_a_full_store() -> None:
+    sampler = Failures(failure_buffer_size=2)
+    sampler.record([fresh(1, 0.0), fresh(2, 0.0)])
+    replay(sampler, 1, 0.0)  # makes it no younger
+    sampler.record([fresh(3, 0.0)])
+    assert list(kept(sampler)) == [2, 3] and sampler.stats()["pushed_out"] == 1
+
+
+def test_a_success_score_of_its_own() -> None:
+    sampler = Failures(success_scores={"g": 0.2})
+    sampler.record([fresh(1, 0.2), fresh(2, 0.3)])
+    assert set(kept(sampler)) == {1}
+
+
+def test_draws_by_priority() -> None:
+    sampler = Failures(failure_replay_prob=0.3, seed=11)
+    scores = {1: 0.0, 2: 0.5, 3: 0.25, 4: 0.4}
+    sampler.record([fresh(seed, score) for seed, score in scores.items()])
+    starts = [sampler.draw() for _ in range(20_000)]
+    counts = Counter(start.seed for start in starts if start.replayed)
+    assert {(start.task_id, start.opponent) for start in starts if start.replayed} == {(7, "random")}
+    # 6,000 replays expected, ± 4 standard deviations of √(20000 · 0.3 · 0.7) = 64.8.
+    total = sum(counts.values())
+    assert abs(total - 6000) < 260
+    # Priorities 1, 0.5, 0.75 and 0.6 of 2.85. Chi-square, 3 degrees of freedom: above 16.3 with p = 0.001.
+    expected = {seed: total * (1 - score) / 2.85 for seed, score in scores.items()}
+    assert sum((counts[seed] - n) ** 2 / n for seed, n in expected.items()) < 16.3
+
+
+def test_draws_by_priority_after_replays() -> None:
+    sampler = Failures(failure_replay_prob=1.0)
+    sampler.record([fresh(1, 0.0), fresh(2, 0.0), fresh(3, 0.5)])
+    replay(sampler, 2, 1.0)  # 0.5
+    replay(sampler, 3, 1.0)  # 0.75
+    counts = Counter(sampler.draw().seed for _ in range(7000))
+    # Priorities 1, 0.5 and 0.25 of 1.75: 4000, 2000, 1000. 2 degrees of freedom: above 13.8 with p = 0.001.
+    expected = {1: 4000, 2: 2000, 3: 1000}
+    assert sum((counts[seed] - n) ** 2 / n for seed, n in expected.items()) < 13.8
+
+
+EPISODES = st.lists(st.tuples(st.integers(0, 12), st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0])), max_size=60)
+
+
+def play_seeds(sampler: Failures, episodes: Sequence[tuple[int, float]]) -> list[Start]:
+    """Fresh episodes of these seeds, or replays, with these scores."""
+    starts = []
+    for seed, score in episodes:
+        start = sampler.draw()
+        starts.append(start)
+        sampler.record([outcome(start if start.replayed else Start(7, None, seed), score)])
+    return starts
+
+
+@given(before=EPISODES, after=EPISODES)
+def test_loaded_failures_continue_exactly(
+    before: list[tuple[int, float]], after: list[tuple[int, float]]
+) -> None:
+    sampler, twin = (Failures(5, 0.5, 3, seed=2) for _ in range(2))
+    play_seeds(sampler, before)
+    twin.load_state_dict(json.loads(json.dumps(sampler.state_dict())))
+    assert play_seeds(twin, after) == play_seeds(sampler, after)
+    assert twin.state_dict() == sampler.state_dict()
+
+
+@given(episodes=EPISODES)
+def test_every_start_that_entered_is_there_or_left_for_one_reason(episodes: list[tuple[int, float]]) -> None:
+    sampler = Failures(5, 0.5, 3)
+    play_seeds(sampler, episodes)
+    stats = sampler.stats()
+    left = stats["mastered"] + stats["given_up"] + stats["pushed_out"]
+    assert stats["stored"] == stats["size"] + left and stats["size"] <= 5
+    assert stats["episodes"] == len(episodes)
+    assert all(0 <= score < 1 for score in kept(sampler).values())
+
+
+# -- probabilities by hand, and draws by them --------------------------------------------------------------
+
+THREE = [{"name": "a", "task_ids": [1]}, {"name": "b", "task_ids": [2]}, {"name": "c", "task_ids": [3]}]
+ALL = [Uniform, LearningProgress, PrioritizedLevelReplay]
+
+
+def level(seed: int, score: float, note: int = 0) -> Outcome:
+    return outcome(Start(1, None, seed, note=(note,)), score)
+
+
+def test_uniform_draws_groups_and_not_ids() -> None:
+    sampler = Uniform([Stage("one", task_ids=[7]), Stage("many", task_id_range=[100, 999], opponent="first")])
+    starts = [sampler.draw() for _ in range(2000)]
+    # 1,000 expected; √(2000 / 4) = 22.4.
+    assert abs(sum(start.task_id == 7 for start in starts) - 1000) < 90
+    assert all((start.opponent == "first") == (start.task_id != 7) for start in starts)
+    assert sampler.task_ids == [(7, 7), (100, 999)]
+    assert sampler.stats() == {"episodes": 0, "probabilities": {"one": 0.5, "many": 0.5}}
+
+
+def test_learning_progress_by_hand() -> None:
+    sampler = LearningProgress(THREE, fast=0.5, slow=0.25, explore=0.4)
+    for score in (0.0, 1.0):  # group a: a failure, then a success
+        sampler.record([outcome(Start(1, note=(0,)), score)])
+    # Fast: 0.5 / (1 - 0.5²) = 2/3. Slow: 0.25 / (1 - 0.75²) = 4/7. b and c have no progress.
+    assert sampler.progress() == pytest.approx([2 / 3 - 4 / 7, 0, 0])
+    assert sampler.probabilities() == pytest.approx([0.4 / 3 + 0.6, 0.4 / 3, 0.4 / 3])
+    # A group that is always won, or always lost, has none: both averages are 1, or 0.
+    for score, group in ((1.0, 1), (0.0, 2)):
+        for _ in range(5):
+            sampler.record([outcome(Start(2, note=(group,)), score)])
+    assert sampler.progress()[1:] == pytest.approx([0, 0])
+    # Falling counts as rising does: a success, then a failure. Fast 1/3, slow 3/7.
+    falling = LearningProgress(THREE, fast=0.5, slow=0.25)
+    for score in (1.0, 0.0):
+        falling.record([outcome(Start(1, note=(0,)), score)])
+    assert falling.progress()[0] == pytest.approx(3 / 7 - 1 / 3)
+
+
+def test_learning_progress_starts_even_and_draws_by_its_probabilities() -> None:
+    sampler = LearningProgress(THREE, fast=0.5, slow=0.25, explore=0.4)
+    assert sampler.probabilities() == pytest.approx([1 / 3] * 3)
+    sampler.record([outcome(Start(1, note=(0,)), score) for score in (0.0, 1.0)])
+    counts = Counter(sampler.draw().task_id for _ in range(3000))
+    # 2200, 400, 400 expected; chi-square with 2 degrees of freedom above 13.8 with p = 0.001.
+    assert sum((counts[i] - n) ** 2 / n for i, n in ((1, 2200), (2, 400), (3, 400))) < 13.8
+
+
+def test_level_replay_by_hand() -> None:
+    sampler = PrioritizedLevelReplay(THREE, levels=10, temperature=0.5, staleness=0.2)
+    sampler.record([level(5, 1.0), level(6, 0.5), level(7, 0.0), level(7, 0.0), level(8, 0.7)])
+    # m: 5: (1 + 0.5) / 2 = 0.75, so 0.5. 6: 0.5, so 1. 7: 0.5 / 3, so 1/3. 8: 0.6, so 0.8.
+    # Ranks 3, 1, 4, 2; powers of 1 / 0.5: 1/9, 1, 1/16, 1/4. Ages of 5 episodes: 4, 3, 1, 0.
+    weights = np.array([1 / 9, 1, 1 / 16, 1 / 4])
+    expected = 0.8 * weights / weights.sum() + 0.2 * np.array([4, 3, 1, 0]) / 8
+    assert sampler.probabilities() == pytest.approx(expected)
+
+
+def test_level_replay_draws_the_stored() -> None:
+    sampler = PrioritizedLevelReplay(THREE, levels=4, replay=0.5, temperature=0.5, staleness=0.2)
+    sampler.record([level(5, 1.0), level(6, 0.5), level(7, 0.0), level(8, 0.7)])
+    drawn = [sampler.draw() for _ in range(4000)]
+    stored = Counter(start.seed for start in drawn if start.note == (1,))
+    # The store is full: half of the draws. √(4000 / 4) = 31.6.
+    assert abs(stored.total() - 2000) < 127
+    expected = stored.total() * sampler.probabilities()
+    # 3 degrees of freedom: above 16.3 with p = 0.001.
+    assert sum((stored[seed] - n) ** 2 / n for seed, n in zip((5, 6, 7, 8), expected, strict=True)) < 16.3
+    half = PrioritizedLevelReplay(THREE, levels=8, replay=0.5)
+    half.record([level(5, 1.0), level(6, 0.5), level(7, 0.0), level(8, 0.7)])
+    # Half full: a quarter of the draws.
+    assert abs(sum(half.draw().note == (1,) for _ in range(4000)) - 1000) < 110
+
+
+def test_level_replay_keeps_the_highest_scores() -> None:
+    sampler = PrioritizedLevelReplay(THREE, levels=2)
+    sampler.record([level(5, 0.5), level(6, 1.0), level(7, 0.4), level(8, 0.0)])
+    # 1, 0.5, 0.9, 0.5: the third pushes out the second, and the fourth finds no place.
+    assert [entry[2] for entry in sampler.state_dict()["levels"]] == [5, 7]
+    assert sampler.stats() == {"episodes": 4, "levels": 2, "share": 0.0}
+
+
+SCORES = st.lists(st.sampled_from([0.0, 0.4, 0.6, 1.0]), max_size=40)
+
+
+@pytest.mark.parametrize("kind", ALL)
+@given(before=SCORES, after=SCORES)
+def test_a_loaded_state_continues_exactly(kind: Any, before: list[float], after: list[float]) -> None:
+    more = {"levels": 5} if kind is PrioritizedLevelReplay else {}
+    sampler, twin = (kind(THREE, seed=3, **more) for _ in range(2))
+    for score in before:
+        sampler.record([outcome(sampler.draw(), score)])
+    twin.load_state_dict(json.loads(json.dumps(sampler.state_dict())))
+    for score in after:
+        start = sampler.draw()
+        assert twin.draw() == start
+        for one in (sampler, twin):
+            one.record([outcome(start, score)])
+    assert twin.state_dict() == sampler.state_dict() and twin.stats() == sampler.stats()
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_behind_the_wrappers(kind: Any) -> None:
+    sampler = kind(THREE)
+    env = FailureReplay(Curriculum(Tenths(), sampler), Failures())
+    infos = [play(env, action) for action in np.random.default_rng(0).integers(12, size=200)]
+    fresh = [info for info in infos if info["result"] != "fault" and not info["replay"]["replayed"]]
+    assert sampler.stats()["episodes"] == len(fresh)
+    assert {info["task_id"] for info in infos} == {1, 2, 3}
+
+
+def test_the_share_falls_linearly() -> None:
+    plan = Unlisting(2, 6)
+    # (6 - step) / 4, within 0 and 1.
+    assert [plan.share(step) for step in range(8)] == [1, 1, 1, 0.75, 0.5, 0.25, 0, 0]
+    assert plan.draw(2, 50) == [True] * 50 and plan.draw(6, 50) == [False] * 50
+
+
+def test_draws_follow_from_the_address() -> None:
+    plan = Unlisting(0, 10, seed=3)
+    drawn = plan.draw(4, 4000)
+    assert drawn == Unlisting(0, 10, seed=3).draw(4, 4000) and drawn[:40] == plan.draw(4, 40)
+    assert drawn != plan.draw(5, 4000) and drawn != Unlisting(0, 10, seed=4).draw(4, 4000)
+    # 0.6 of 4,000: the standard deviation of the count is 31, so 4 of them are 124.
+    assert abs(sum(drawn) - 2400) < 124
+
+
+@pytest.mark.parametrize("steps", [(3, 3), (4, 2), (-1, 2), (0, 1.5)])
+def test_steps_must_rise(steps: tuple[int, int]) -> None:
+    with pytest.raises(ArgumentError, match="Unlisting: steps"):
+        Unlisting(*steps)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        (Failures, {"failure_buffer_size": 0}, r"failure_buffer_size: 0 was given"),
+        (
+            Failures,
+            {"failure_replay_prob": 1.5},
+            r"failure_replay_prob: 1.5 was given, allowed: numbers from 0 to 1",
+        ),
+        (Failures, {"max_replays": 0}, r"max_replays: 0 was given"),
+        (Failures, {"success_scores": {3: True}}, r"success_scores: 3: True was given"),
+        (Uniform, {"groups": []}, r"groups: none was given"),
+        (Uniform, {"groups": None}, r"groups: None was given, allowed: a list"),
+        (Uniform, {"groups": [Stage("a", threshold=0.5)]}, r"group 'a': threshold or min_episodes was given"),
+        (LearningProgress, {"fast": 0.1, "slow": 0.2}, r"0.1, 0.2 were given, allowed: 0 < slow < fast < 1"),
+        (LearningProgress, {"explore": -1}, r"explore: -1 was given"),
+        (PrioritizedLevelReplay, {"temperature": 0}, r"temperature: 0 was given, allowed: numbers above 0"),
+        (PrioritizedLevelReplay, {"levels": 0}, r"levels: 0 was given"),
+    ],
+)
+def test_arguments_outside_what_is_allowed(kind: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        kind(**arguments) if kind is Failures else kind(**{"groups": THREE, **arguments})
+
+
+def test_a_state_that_does_not_fit() -> None:
+    failures, replay = Failures(), PrioritizedLevelReplay(THREE)
+    for sampler, smaller, message in (
+        (failures, Failures(1), r"2 failures were given, allowed: at most 1"),
+        (replay, PrioritizedLevelReplay(THREE, levels=1), r"2 levels were given, allowed: at most 1"),
+    ):
+        sampler.record([level(5, 0.0), level(6, 0.5)])
+        with pytest.raises(SamplerError, match=message):
+            smaller.load_state_dict(sampler.state_dict())
+
+
+def test_samplers_with_one_seed_draw_different_numbers() -> None:
+    purposes = [kind.purpose for kind in (*ALL, Failures, Stages)]
+    assert len(set(purposes)) == len(purposes)
