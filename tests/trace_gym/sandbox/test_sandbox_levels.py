@@ -100,10 +100,14 @@ def test_a_trial_that_did_not_end_says_nothing(monkeypatch: pytest.MonkeyPatch) 
     """Checks that a busy moment is an error of its own, and neither a downgrade nor remembered."""
     need("namespaces")
     ended = Result("timeout", "", "", 60.0, "namespaces")
+
+    def time_out(self: object) -> None:
+        raise TimeoutError("timed out")
+
     for place, name, value in (
         (worker.Worker, "reply", lambda self: ("short", "unshare: Cannot allocate memory")),
         (probe, "_run_trial", lambda level, canary: ended),
-        (worker, "_START_SECONDS", 1e-6),
+        (worker.Worker, "reply", time_out),
     ):
         with monkeypatch.context() as busy:
             busy.setattr(probe, "_known", {})
