@@ -138,6 +138,44 @@ FRAGMENTS = st.lists(
 ).map("".join)
 
 
+@pytest.mark.parametrize(
+    ("reply", "rest"),
+    [
+        ("<think>a</think>b", "b"),
+        ("<think>a\nb</think> c <thinking>d</thinking> e", "c  e"),
+        ("a</think>b", "b"),
+        ("a</think>b</thinking>c", "c"),
+        ("<think>a", "<think>a"),
+        ("<think>a<thinking>b</thinking>c", "<think>ac"),
+        ("</thi<think>a</think>nk>b", "b"),  # a tag that removing a block makes is a closing tag
+        ("</thi<thi<think></think>nk>a</think>nk>b", "nk>b"),  # but blocks are removed once
+    ],
+)
+def test_strip_reasoning(reply: str, rest: str) -> None:
+    assert strip_reasoning(reply) == rest
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        ("<thinking>a</thinking>b", "b"),
+        ("<THINK>a</THINK> b", "b"),
+        ("a</THINK>b", "a</THINK>b"),  # upstream looks for lone closing tags only in small letters
+        ("well <think>3 or 4", "well"),
+        ("well <Thinking>3 or 4", "well"),
+        # <think> blocks go first, here with a closing tag of the other kind; then <thinking> is left open.
+        ("x <thinking> a <think> b </thinking> c </think> d", "x"),
+        ("<think>a <thinking>b</think> c</thinking> d", "d"),  # "c" is before a lone closing tag
+        ("<thi<think>a</think>nking>b</thinking>c", "c"),  # a tag that removing a block makes is a tag
+        ("a \n \n\n  b\n\nc", "a \n\n  b\n\nc"),
+        ("<thin\u212a>a</thin\u212a>b", "b"),  # the Kelvin sign is a K in capitals
+        ("<think>", ""),
+    ],
+)
+def test_what_the_conversation_keeps(reply: str, kept: str) -> None:
+    assert visible(reply) == kept
+
+
 @settings(max_examples=500)
 @given(FRAGMENTS)
 @example("</thi<think>a</think>nk>b")  # a tag that removing a block makes is a tag
