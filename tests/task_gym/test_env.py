@@ -23,6 +23,7 @@ from task_gym.env import TaskEnv
 from task_gym.errors import ArgumentError, EpisodeError, OptionError, SeedError, TaskIdError
 from task_gym.ids import IdRanges
 from task_gym.lazy_generator import LazyGeneratorEnv
+from task_gym.picture import picture
 from task_gym.seeding import Stream, shuffled
 from task_gym.spaces import UnicodeText
 
@@ -115,12 +116,35 @@ def test_what_was_printed_is_not_printed_again(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "10\n"
 
 
+def test_rendering() -> None:
+    env = Adding([7], render_mode="ansi")
+    assert env.render() == ""
+    env.reset(seed=0)
+    assert env.render() == "7"
+    with pytest.raises(ArgumentError, match=r"'rgb_aray' was given, .*; did you mean 'rgb_array'"):
+        Adding(render_mode="rgb_aray")
+
+
+def test_rendering_a_picture() -> None:
+    env = Adding([7], render_mode="rgb_array")
+    assert (env.render() == 255).all()  # nothing is shown yet
+    env.reset(seed=0)
+    assert (env.render() == picture("7")).all()
+    env.step(2)
+    assert (env.render() == picture("9")).all() and (picture("9") != picture("7")).any()
+    twin = pickle.loads(pickle.dumps(env))
+    assert (twin.render() == env.render()).all()
+
+
 def test_rendering_without_a_mode_warns_and_goes_on() -> None:
     env = Adding([7])
     env.reset(seed=0)
     with pytest.warns(UserWarning, match="allowed: 'ansi', 'rgb_array', 'human'") as caught:
         assert env.render() is None
     assert caught[0].filename == __file__  # the line that called render()
+    env.spec = gym.envs.registration.EnvSpec("Adding-v3", Adding)
+    with pytest.warns(UserWarning, match=r'gym.make\("Adding-v3", render_mode="ansi"\)'):
+        env.render()
 
 
 def test_options_and_seeds_outside_what_is_allowed_change_nothing() -> None:
@@ -197,6 +221,35 @@ def test_it_draws_what_gymnasiums_own_draws() -> None:
         assert drawn[0] == drawn[1]
 
 
+def test_a_reset_begins_anew_with_a_seed_alone() -> None:
+    env: Any = LazyGeneratorEnv()
+    env.reset(seed=2)
+    first = env.np_random
+    env.reset(seed=None)
+    assert env.np_random is first  # goes on where it stood
+    env.reset(seed=2)
+    assert env.np_random is not first
+
+
+def test_without_a_seed_it_is_gymnasiums_own() -> None:
+    env: Any = LazyGeneratorEnv()
+    env.reset(seed=None)
+    generator = env.np_random
+    assert env.np_random is generator
+    seed = env.np_random_seed
+    assert np.random.default_rng(seed).bit_generator.state == generator.bit_generator.state
+
+
+def test_a_generator_can_be_given() -> None:
+    env: Any = LazyGeneratorEnv()
+    given = np.random.default_rng(3)
+    env.reset(seed=1)
+    env.np_random = given
+    assert env.np_random is given and env.np_random_seed == -1  # as Gymnasium says where it is not known
+    env.reset(seed=1)
+    assert env.np_random is not given
+
+
 # -- Gymnasium's classes are direct bases of ours: skrl looks at nothing else to recognise an environment --
 
 
@@ -257,6 +310,13 @@ def test_one_choice_draws_nothing() -> None:
     stream, other = Stream(1), Stream(1)
     assert stream.choice(["only"]) == "only"
     assert stream.below(10**6) == other.below(10**6)
+
+
+@given(SEEDS, st.lists(st.integers(), max_size=30))
+def test_a_shuffle_is_a_permutation_that_follows_from_its_draws(seed: int, items: list[int]) -> None:
+    order = shuffled(items, Stream(seed).below)
+    assert sorted(order) == sorted(items)
+    assert shuffled(items, Stream(seed).below, len(items) // 2) == order[: len(items) // 2]
 
 
 def test_golden_shuffle() -> None:

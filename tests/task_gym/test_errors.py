@@ -10,8 +10,17 @@ import numpy as np
 import pytest
 
 from task_gym import errors
-from task_gym.checks import check_backend, is_number
-from task_gym.errors import ArgumentError, GameError, TaskGymError, check_choice, nearest, shown, unknown
+from task_gym.checks import check_backend, check_whole, is_number, read_action, read_reply
+from task_gym.errors import (
+    ArgumentError,
+    GameError,
+    SeedError,
+    TaskGymError,
+    check_choice,
+    nearest,
+    shown,
+    unknown,
+)
 
 NAMED = [error for _, error in inspect.getmembers(errors, inspect.isclass) if issubclass(error, TaskGymError)]
 
@@ -38,6 +47,11 @@ def test_nearest(given: object, phrase: str) -> None:
     assert nearest(given, ["leduc_poker", "hex", "2048"]) == phrase
 
 
+def test_unknown_names_all_three() -> None:
+    message = unknown("seeding", "openev", ["openenv", "evaluate"])
+    assert message == "seeding: 'openev' was given, allowed: 'openenv', 'evaluate'; did you mean 'openenv'?"
+
+
 def test_messages_show_any_value() -> None:
     """Python writes no integer of more than 4,300 digits, and a reply may have a megabyte."""
     assert shown("x" * 600) == f"'{'x' * 199}… (602 characters)"  # both quotation marks count
@@ -54,6 +68,18 @@ def test_choices_are_compared_by_type_too() -> None:
         check_choice("game", "b", ("a",), GameError)
 
 
+@pytest.mark.parametrize("given", [0, 4, np.int64(4)])
+def test_whole_numbers(given: Any) -> None:
+    assert check_whole("seed", given, 5, SeedError) == given
+    assert type(check_whole("seed", given, 5, SeedError)) is int
+
+
+@pytest.mark.parametrize("given", [-1, 5, True, 1.0, "1", None])
+def test_other_than_whole_numbers(given: Any) -> None:
+    with pytest.raises(SeedError, match=f"seed: {given!r} was given, allowed: whole numbers 0 … 4"):
+        check_whole("seed", given, 5, SeedError)
+
+
 @pytest.mark.parametrize(
     ("given", "number"),
     [
@@ -65,6 +91,15 @@ def test_choices_are_compared_by_type_too() -> None:
 def test_numbers(given: Any, number: bool) -> None:
     assert is_number(given) is number  # the third is greater than any float
     assert not is_number(str(given))
+
+
+def test_actions_and_replies() -> None:
+    assert read_action(np.int64(3)) == 3
+    with pytest.raises(ArgumentError, match="action: '3' was given, allowed: a whole number"):
+        read_action("3")
+    assert read_reply("3") == "3"
+    with pytest.raises(ArgumentError, match="action: 3 was given, allowed: a reply as text"):
+        read_reply(3)
 
 
 def test_backends() -> None:

@@ -43,6 +43,22 @@ def test_cleaning_and_score_are_upstreams() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reply", "cleaned"),
+    [
+        ("<think>```\na\n```</think>b", "b"),
+        ("<thinking>a</think>b</thinking>c", "c"),  # a lone closing tag would be left
+        ("a</think>b</think>c", "c"),
+        ("say ```py\n  a\n\n``` and ```\nb\n```", "a"),
+        ("```\nnever closed", "```\nnever closed"),
+        ("a ```1b``` c", "1b"),
+        ("a ```b``` c", ""),  # letters are a language
+    ],
+)
+def test_cleaning_by_hand(reply: str, cleaned: str) -> None:
+    assert clean(reply) == cleaned
+
+
+@pytest.mark.parametrize(
     ("truth", "reply", "affine", "exact"),
     [
         ("a\nb\n", "a\nb", 1, 1),

@@ -89,6 +89,13 @@ def test_another_threads_waits_go_on() -> None:
 GOOD = {"observation": "x", "reward": 1, "done": False, "truncated": False, "episode_id": "e", "info": {}}
 
 
+def test_a_good_reply() -> None:
+    reply = read_reply(GOOD)
+    assert (reply.observation, reply.reward, reply.done, reply.episode) == ("x", 1.0, False, "e")
+    assert not reply.is_ours
+    assert read_reply({**GOOD, "info": {"server": "gamespiel 0.1.0"}}).is_ours
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from task_gym.errors import ProgramError
 from trace_gym.admission.limited import LIMITED, limited
@@ -15,6 +17,15 @@ from trace_gym.admission.measure import execute
 from trace_gym.sandbox import Limits, Sandbox
 
 LOOP = "total = 0\nfor i in range({n}):\n    total += i\nprint(total)\n"
+
+
+@given(st.integers(0, 40))
+def test_a_loop_takes_a_line_a_pass_for_its_header_and_one_for_its_body(n: int) -> None:
+    measured = execute(LOOP.format(n=n))
+    # total = 0, the header on entering it, then header and body n times, and the print.
+    assert measured.lines == 1 + 1 + 2 * n + 1
+    assert measured.stdout == f"{n * (n - 1) // 2}\n"
+    assert (measured.output_lines, measured.depth, measured.live, measured.error) == (1, 0, 2, None)
 
 
 def test_live_variables_and_call_depth() -> None:
@@ -33,6 +44,36 @@ x = outer(3)
     measured = execute(code)
     # outer(3), outer(2), outer(1), outer(0), inner: five calls. x, four times n, and a, b, c.
     assert (measured.depth, measured.live) == (5, 1 + 4 + 3)
+
+
+def test_a_generator_holds_its_variables_until_it_ends() -> None:
+    code = "def count(n):\n    i = 0\n    while i < n:\n        yield i\n        i += 1\na = {}\nb = {}\n"
+    # a and b in the module, n and i in each generator that has begun and not ended.
+    assert execute(code.format("list(count(2))", "list(count(2))")).live == 2 + 2
+    assert execute(code.format("count(2)", "next(a) + next(count(2))")).live == 2 + 2 * 2
+    assert execute(code.format("count(2)", "next(a)")).depth == 0
+
+
+def test_names_borrowed_or_defined_do_not_count() -> None:
+    code = """
+import sys as system
+total = 0
+def f(a, *rest, key=1, **more):
+    global total
+    count = 0
+    def g():
+        nonlocal count
+        count += 1
+    g()
+    total += count
+    try:
+        raise ValueError
+    except ValueError as error:
+        pass
+f(1)
+"""
+    # total in the module; a, rest, key, more, count and error in f; nothing in g.
+    assert execute(code).live == 1 + 6
 
 
 def test_input_is_the_text_given_line_by_line() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from task_gym.errors import ProgramError
 from trace_gym.admission import allowlist
@@ -280,6 +284,34 @@ def test_a_class_takes_every_place_of_a_small_set(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize("made", ["def f():\n    pass\n", "f = lambda: 1\n", "f = [1]\n"])
 def test_other_objects_have_several_places(made: str, sandbox: Sandbox) -> None:
     assert len(set(run_in_worlds(f"{made}print(id(f) // 16 % 8)\n", sandbox)[1:])) > 1
+
+
+# Line 1 has é, of two bytes, before the second statement; line 2 ends in CR LF, line 3 in CR, line 5 not.
+_TEXT = "s = 'é'; t = 2\nu = '''a\r\n b''' # c\rif t: \\\n  v = 3"
+
+
+def test_positions_count_characters() -> None:
+    program = ParsedProgram(_TEXT)
+    s, t, u, branch = program.tree.body
+    assert isinstance(branch, ast.If)
+    assert [program.of(node) for node in (s, t, u)] == ["s = 'é'", "t = 2", "u = '''a\r\n b'''"]
+    assert program.before(t) == "s = 'é'; "
+    assert (program.after(s), program.after(u)) == ("; t = 2", " # c")
+    assert [program.newline(node) for node in (s, u, branch)] == ["\n", "\r", "\n"]
+    assert program.is_continued(branch.body[0]) and not program.is_continued(branch)
+    assert program.line_end(branch) == len(_TEXT)
+
+
+@given(
+    st.lists(st.sampled_from(["x = 1", "é = '\x0c\x85'", "# \u2028", "", '"""\n"""']), max_size=8), st.data()
+)
+def test_every_statement_is_found_whatever_ends_the_lines(lines: list[str], data: st.DataObject) -> None:
+    ends = st.sampled_from(["\n", "\r\n", "\r"])
+    text = "".join(line + data.draw(ends) for line in lines)
+    program = ParsedProgram(text)
+    assert [program.of(node) for node in program.tree.body] == [
+        line for line in lines if line and line[0] != "#"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,16 @@ def test_illegal_may_raise_and_changes_nothing(make_env: Make) -> None:
     assert env.step(0)[2] is True
 
 
+def test_the_order_follows_from_the_seed(env: Any) -> None:
+    orders = {}
+    for seed in range(8):
+        _, info = env.reset(seed=seed, options={"task_id": 1})
+        orders[seed] = info["admissible_commands"]
+        assert plain(env.reset(seed=seed, options={"task_id": 1})[1]) == plain(info)
+    assert {tuple(sorted(order)) for order in orders.values()} == {tuple(sorted(orders[0]))}
+    assert len({tuple(order) for order in orders.values()}) > 4
+
+
 def test_a_program_with_too_few_outputs_gives_way(tmp_path: Any, make_env: Make) -> None:
     # The first program has nothing to change; the second has a loop and numbers.
     loop = "t = 1\nfor i in range(3, 9):\n    t = t * i + 2\n    print(t % 17, i)\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from task_gym.errors import AdmissionError, ArgumentError, ProgramError
-from tests.trace_gym.debug_prints import check_injections, same_tree, without_prints
+from tests.trace_gym.debug_prints import check_injections, run, same_tree, without_prints
 from tests.trace_gym.rows import write_rows
 from trace_gym.admission.admit import MOST_OUTPUT
 from trace_gym.admission.measure import execute
@@ -125,10 +126,45 @@ def test_type_parameters_are_no_variables(tmp_path: Path) -> None:
     assert inject(shadowed, 0) == shadowed
 
 
+def test_a_worked_example() -> None:
+    # random.Random(2).random() begins 0.956, 0.948, 0.057, 0.085, 0.835, 0.736, 0.670. After x: 0.956, so
+    # no print. After y: 0.948, none. After z: 0.057 < 0.6; of 3 names 1 + int(0.085 * 3) = 1 is shown, namely
+    # number int(0.835 * 3) = 2 of x, y, z. After w: 0.736, none; after v: 0.670, none.
+    code = "x = 1\ny = 2\nz = 3\nw = 4\nv = 5\n"
+    shown = "repr(z) if type(z) in (int, float, str, bool, type(None)) else type(z).__name__"
+    assert inject(code, 2) == code.replace("z = 3\n", f"z = 3\nprint('__DBG_0__', {shown})\n")
+
+
 def test_the_text_is_the_same_on_every_python() -> None:
     # Read off Python 3.11, 3.12 and 3.13, which agree; it changes with the programs above.
     texts = [inject(code, seed, most=9) for code in TEXTS.values() for seed in range(9)]
     assert hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16] == "e93aa8651d28fa39"
+
+
+def _shown(injected: str) -> list[list[str]]:
+    """Returns the names of each print, in order."""
+    prints = [line for line in injected.splitlines() if "__DBG_" in line]
+    return [re.findall(r"type\((\w+)\)\.__name__", line) for line in prints]
+
+
+def test_prints_are_at_most_as_many_as_asked_for_and_numbered_from_0() -> None:
+    code = "x = 1\n" * 50
+    for most in (0, 1, 6, 20):
+        injected = inject(code, 3, most=most)
+        assert re.findall(r"__DBG_\d+__", injected) == [f"__DBG_{index}__" for index in range(most)]
+
+
+def test_what_is_shown_is_the_repr_or_the_name_of_the_type(tmp_path: Path) -> None:
+    code = "def f(a, b, c, d, e, g, h):\n    a = a\nf(1, 0.5, 'q\\n', True, None, [1], range)\n"
+    wanted = {"a": "1", "b": "0.5", "c": "'q\\n'", "d": "True", "e": "None", "g": "list", "h": "type"}
+    seen = set()
+    for seed in range(12):
+        injected = inject(code, seed)
+        for names in _shown(injected):
+            line = "__DBG_0__ " + " ".join(wanted[name] for name in names)
+            assert run(injected, tmp_path)[1].splitlines() == [line]
+            seen.update(names)
+    assert seen == set(wanted)
 
 
 def test_output_with_the_prints_taken_out_is_compared_as_a_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import sys
 from collections import Counter
@@ -22,6 +23,7 @@ from trace_gym.mutants.choices import LEAST, OPTIONS, Version, versions
 from trace_gym.mutants.mutate import KINDS, mutants
 from trace_gym.sandbox import Job, Result, Sandbox
 from trace_gym.score import squeeze
+from trace_gym.syntax import compiles
 
 
 def _all(code: str) -> dict[str, set[str]]:
@@ -132,7 +134,27 @@ for limit in range(1, n):
 '''
 
 
+def test_no_two_are_alike_and_each_differs_in_one_place() -> None:
+    found = list(mutants(_PROGRAM, 3))
+    assert len({mutant.code for mutant in found} | {_PROGRAM}) == len(found) + 1
+    for mutant in found:
+        assert compiles(mutant.code)
+        matcher = difflib.SequenceMatcher(
+            None, _PROGRAM.splitlines(), mutant.code.splitlines(), autojunk=False
+        )
+        changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
+        assert [change[0] for change in changes] == ["replace"] and changes[0][2] - changes[0][1] == 1
+
+
 def test_mutants_are_the_same_everywhere() -> None:
+    # random.Random(0).random() begins 0.844, 0.758: of "<=" (sorted: at 2), "4" and "6" (at 6), number
+    # int(0.844 * 3) = 2 comes first, then of the other two number int(0.758 * 2) = 1.
+    assert [mutant.code for mutant in mutants("x < 5\n", 0) if mutant.kind == "off_by_one"] == [
+        "x < 6\n",
+        "x < 4\n",
+        "x <= 5\n",
+    ]
+
     # Read off Python 3.11, 3.12 and 3.13, which agree; it changes with the program above.
     texts = [mutant.code for seed in range(9) for mutant in islice(mutants(_PROGRAM, seed), 9)]
     assert hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16] == "096642fd297802ee"

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import random
 from itertools import pairwise
 from statistics import median
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from task_gym.errors import AdmissionError, ArgumentError, TaskIdError
 from tests.trace_gym import golden
 from trace_gym.admission.measure import Measured, execute
 from trace_gym.programs import builtin
 from trace_gym.programs.__main__ import main
-from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, TASKS, generate, ids_of, make
+from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, TASKS, generate, ids_of, make, split
 from trace_gym.programs.builtin.levels import level_of, points
-from trace_gym.programs.builtin.writer import fill
+from trace_gym.programs.builtin.writer import fill, program, spread
 from trace_gym.programs.draws import Draws
 
 SOME = [
@@ -26,6 +30,11 @@ SOME = [
 
 COUNT = 8
 """Programs to check per family and level."""
+
+LEVEL = st.none() | st.sampled_from(LEVELS)
+FAMILY = st.none() | st.sampled_from(NAMES)
+IDS = st.integers(0, TASKS - 1)
+SEEDS = st.integers(0, 2**80)
 
 
 @pytest.mark.parametrize("family", NAMES)
@@ -101,6 +110,40 @@ def test_the_table_is_frozen() -> None:
     assert all(len(family.templates) >= 4 for family in FAMILIES)
 
 
+@given(IDS)
+def test_family_and_level_of_an_id(task_id: int) -> None:
+    # cell = id mod 160, family = cell mod 16, level = cell div 16, from 1.
+    cell = task_id % 160
+    assert split(task_id) == (NAMES[cell % 16], cell // 16 + 1)
+
+
+@given(LEVEL, FAMILY, st.integers(0, 10**10), st.integers(1, 20))
+def test_positions_are_ids_in_order(level: int | None, family: str | None, start: int, count: int) -> None:
+    ids = ids_of(level, family)
+    start %= len(ids) - count
+    listed = [ids[position] for position in range(start, start + count)]
+    wanted = [
+        task_id
+        for task_id in range(listed[0], listed[-1] + 1)
+        if level in (None, split(task_id)[1]) and family in (None, split(task_id)[0])
+    ]
+    assert listed == wanted
+
+
+@given(LEVEL, FAMILY, IDS)
+def test_membership(level: int | None, family: str | None, task_id: int) -> None:
+    inside = level in (None, split(task_id)[1]) and family in (None, split(task_id)[0])
+    assert (task_id in ids_of(level, family)) == inside
+
+
+@given(LEVEL, FAMILY)
+def test_how_many(level: int | None, family: str | None) -> None:
+    # 10**11 is a multiple of 160: every cell has as many ids.
+    ids = ids_of(level, family)
+    assert len(ids) == TASKS // ((10 if level else 1) * (16 if family else 1))
+    assert ids[-1] == ids[len(ids) - 1] < TASKS
+
+
 def test_of_a_list_of_ids() -> None:
     # Level 1's ids are those whose remainder by 160 is below 16; "strings" is the second family.
     assert list(ids_of(1, among=[(150, 170), 5])) == [*range(160, 171), 5]
@@ -135,6 +178,24 @@ def test_bad_restrictions_are_named(level: Any, family: Any, message: str) -> No
         ids_of(level, family)
 
 
+@given(SEEDS, st.lists(st.integers(1, 10**6), max_size=20))
+def test_below_is_the_high_part_of_64_bits(seed: int, sizes: list[int]) -> None:
+    # floor(bits / 2**64 * n): one draw of 64 bits each, whatever n is.
+    bits, draws = random.Random(seed), Draws(seed)
+    assert [draws.below(n) for n in sizes] == [bits.getrandbits(64) * n // 2**64 for n in sizes]
+
+
+@given(SEEDS, st.integers(-50, 50), st.integers(0, 100))
+def test_draws_stay_inside(seed: int, low: int, width: int) -> None:
+    draws = Draws(seed)
+    assert all(low <= draws.between(low, low + width) <= low + width for _ in range(20))
+    items = list(range(width + 1))
+    assert sorted(draws.shuffled(items)) == items
+    assert draws.choice(items) in items
+    assert set(draws.picks(items, 7)) <= set(items)
+    assert all(low <= number <= low + width for number in draws.numbers(5, low, low + width))
+
+
 def test_what_cannot_be_drawn_says_so() -> None:
     with pytest.raises(ValueError, match="0 was given, allowed: 1 and more"):
         Draws(0).below(0)
@@ -149,11 +210,66 @@ def test_what_cannot_be_filled_says_so() -> None:
         fill("x = $y", y="1\n2")
 
 
+def test_long_lists_are_spread_over_lines() -> None:
+    assert spread("a", ["11", "22", "33"], width=12) == "a = [\n    11, 22,\n    33,\n]"
+    assert spread("a", ['"k": 1'], "{}") == 'a = {"k": 1}'
+
+
+def test_a_program_has_empty_lines_where_one_expects_them() -> None:
+    parts = [
+        "x = 1",
+        "def f():\n    pass",
+        "",
+        "class A:\n    y = 2\n    def g(self):\n        pass",
+        "f()",
+        "A()",
+    ]
+    wanted = """
+        x = 1
+
+
+        def f():
+            pass
+
+
+        class A:
+            y = 2
+
+            def g(self):
+                pass
+
+
+        f()
+
+        A()
+        """
+    assert program(*parts) == dedent(wanted).strip("\n") + "\n"
+
+
 # -- levels: points, bands, and distances from a band ------------------------------------------------------
 
 
 def run(lines: int, output_lines: int = 1, live: int = 1, depth: int = 0) -> Measured:
     return Measured("", lines, output_lines, live, depth, None)
+
+
+def test_points_worked_out() -> None:
+    # 8**4 * 2**2 * 2 * (1 + 1) = 4096 * 4 * 2 * 2 = 65536 = 2**16, which has 17 bits.
+    assert points(run(8, 2, 2, 1)) == 17
+    # 10**4 * 1 * 3 * 2 = 60000, between 2**15 and 2**16.
+    assert points(run(10, 1, 3, 1)) == 16
+    # 1000**4 * 16**2 * 12 * 4 = 12288e12, between 2**53 (9007e12) and 2**54 (18014e12).
+    assert points(run(1000, 16, 12, 3)) == 54
+    assert points(run(0, 0, 0, 0)) == 1
+
+
+@given(st.integers(1, 10**5), st.integers(1, 99), st.integers(1, 99), st.integers(0, 99))
+def test_a_doubling_is_worth_what_it_says(lines: int, output: int, live: int, depth: int) -> None:
+    cost = points(run(lines, output, live, depth))
+    assert points(run(2 * lines, output, live, depth)) == cost + 4
+    assert points(run(lines, 2 * output, live, depth)) == cost + 2
+    assert points(run(lines, output, 2 * live, depth)) == cost + 1
+    assert points(run(lines, output, live, 2 * depth + 1)) == cost + 1
 
 
 def test_the_bands_follow_each_other() -> None:

@@ -17,6 +17,7 @@ from task_gym.errors import SandboxError
 from trace_gym.sandbox import interpreter, users
 from trace_gym.sandbox.jail import clocks, filter, kernel
 from trace_gym.sandbox.jail.sweep_files import empty
+from trace_gym.sandbox.jail.wire import Caps, Setting
 
 # -- the filter --------------------------------------------------------------------------------------------
 
@@ -285,6 +286,13 @@ def test_user_ids_are_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(users, "_own_ids", lambda: "0 1000 1")
     with pytest.raises(SandboxError, match="no user id is to be had for programs"):
         users.stranger(1)
+
+
+def test_messages_arrive_as_they_left() -> None:
+    setting = Setting("limits", {"/a": "/b"}, {"/c ü": "/d"}, "/tmp/x", None)
+    assert vars(Setting.unpack(setting.pack())) == vars(setting)
+    caps = Caps(1, 2**40, 3, 4, 5)
+    assert vars(Caps.unpack(caps.pack())) == vars(caps)
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSPC, errno.EPERM])
