@@ -14,7 +14,7 @@ none of its seeds is refused for it.
 """
 
 LAST_STREAM = 4
-"""What is added to a bot's root at most, unless its attribute ``last_stream`` says otherwise."""
+"""The most that is added to a bot's root. A bot that adds less says so by its attribute ``last_stream``."""
 
 
 @dataclass(frozen=True, slots=True)

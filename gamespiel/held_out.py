@@ -1,4 +1,4 @@
-"""What a run's evaluations play: tasks and seeds that its training does not, and the opponents."""
+"""What a run's evaluations play: tasks and seeds that its training does not play, and which opponents."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from gamespiel.kinds import declaration_of, kind_of
 
 
 @lru_cache(maxsize=16)
-def _training_seeds(seed: int, episodes: int, asked: frozenset[int]) -> TrainingSeeds:
+def _keep_training_seeds(seed: int, episodes: int, asked: frozenset[int]) -> TrainingSeeds:
+    """Returns the seeds in question as they were last asked about, so that no step is gone through twice."""
     return TrainingSeeds(seed, episodes, asked)
 
 
-def taken_seeds(config: Config, step: int, asked: Sequence[int]) -> frozenset[int]:
+def find_taken_seeds(config: Config, step: int, asked: Sequence[int]) -> frozenset[int]:
     """Returns those of some seeds that training has drawn before a step: evaluations leave them out."""
-    seeds = _training_seeds(config.run.seed, config.ppo.batch_size, frozenset(asked))
-    return seeds.drawn_before(step)
+    seeds = _keep_training_seeds(config.run.seed, config.ppo.batch_size, frozenset(asked))
+    return seeds.find_drawn(step)
 
 
 def hold_out_tasks(config: Config) -> Config:

@@ -16,7 +16,7 @@ from gamespiel.agents.runs.evaluation import Measured, group_by_game, measure
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments import evaluation_config, plays_itself
 from gamespiel.episodes import Limits, measure_played, play_policy
-from gamespiel.held_out import evaluation_configs, taken_seeds
+from gamespiel.held_out import evaluation_configs, find_taken_seeds
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import ShowProgress
 from gamespiel.records import GAMES, add_records, records
@@ -65,7 +65,7 @@ def measure_result(config: Config, model: LLMPPO, console: Console, when: str, f
     """
     adapters = model.publish_result()
     games, itself = config.run.eval_games, plays_itself(config)
-    limits = Limits(partial(taken_seeds, config, model.step))
+    limits = Limits(partial(find_taken_seeds, config, model.step))
     config = evaluation_config(config)
     sampled: Mapping[str, Any] = {}
     scores: Scores = ()
@@ -101,7 +101,7 @@ def measure_held_out(config: Config, model: LLMPPO, progress: ShowProgress) -> d
     began, adapters = time.monotonic(), model.publish_result()
     plays, quiet = evaluation_configs(config), Console(quiet=True)
     seconds = None if config.run.eval_seconds is None else config.run.eval_seconds / len(plays)
-    limits = Limits(partial(taken_seeds, config, model.step), seconds)
+    limits = Limits(partial(find_taken_seeds, config, model.step), seconds)
     found: dict[str, float] = {}
     everything: list[Episode] = []
     means: list[Measured] = []

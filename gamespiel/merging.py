@@ -101,7 +101,7 @@ def merge_run(
 
 
 def _write_folder(output: Path, merged: Any, tokenizer: Any, told: Mapping[str, Any]) -> None:
-    """Writes a model, its tokenizer and what is told of it; nothing is left if there is no space."""
+    """Writes a model, its tokenizer and ``merged.json``; removes the folder if there is no space."""
     try:
         merged.save_pretrained(str(output), safe_serialization=True)
         tokenizer.save_pretrained(str(output))

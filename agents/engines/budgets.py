@@ -106,11 +106,6 @@ class Budgets:
     def tokens_per_backward(self) -> int:
         return self._backward.in_force
 
-    @tokens_per_backward.setter
-    def tokens_per_backward(self, tokens: int) -> None:
-        """Puts a budget in force; a lower one counts as a shortage."""
-        self._backward.put(tokens)
-
     @property
     def tokens_kept(self) -> int:
         """Returns the most tokens whose keys and values are kept between turns of conversations."""

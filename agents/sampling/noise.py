@@ -150,7 +150,7 @@ class TrainingSeeds:
         self._steps = 0
         self._first_step: dict[int, int] = {}
 
-    def drawn_before(self, step: int) -> frozenset[int]:
+    def find_drawn(self, step: int) -> frozenset[int]:
         """Returns those that were drawn in steps 0 to ``step`` - 1; steps are gone through once."""
         for each in range(self._steps, step):
             draws = episode_seeds(self._seed, each, self._episodes)

@@ -19,7 +19,7 @@ from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, resolve
 from gamespiel.environments import make_envs
-from gamespiel.held_out import evaluation_configs, hold_out_tasks, subtract_ranges, taken_seeds
+from gamespiel.held_out import evaluation_configs, find_taken_seeds, hold_out_tasks, subtract_ranges
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.traces import trace_seeds
 from task_gym.errors import OpponentError
@@ -53,7 +53,7 @@ def test_seeds_of_training_are_left_out() -> None:
     asked = [1, *drawn[2], 2, *drawn[0]]
     # Later steps may come first: an evaluation of an earlier checkpoint finds what was drawn by then.
     for step, expected in ((3, {*drawn[0], *drawn[2]}), (2, {*drawn[0]}), (1, {*drawn[0]}), (0, set())):
-        assert taken_seeds(config, step, asked) == expected
+        assert find_taken_seeds(config, step, asked) == expected
     traces = trace_seeds(7, 6)
     assert traces == episode_seeds(7, 0, 6, Purpose.EVALUATION_TASKS)
     # Without the second and the fifth, the next two come in.
@@ -79,8 +79,8 @@ def test_no_seed_is_both_trained_on_and_measured(tmp_path: Path, monkeypatch: py
         return episodes
 
     monkeypatch.setattr(measures, "play_policy", play)
-    drawn = noise.TrainingSeeds.drawn_before
-    monkeypatch.setattr(noise.TrainingSeeds, "drawn_before", lambda seeds, step: drawn(seeds, step) | {first})
+    drawn = noise.TrainingSeeds.find_drawn
+    monkeypatch.setattr(noise.TrainingSeeds, "find_drawn", lambda seeds, step: drawn(seeds, step) | {first})
     train_quietly(config)
     trained_on = {
         seed for step in range(2) for seed in episode_seeds(config.run.seed, step, config.ppo.batch_size)
