@@ -27,7 +27,7 @@ from benchmarks.machine import machine
 from gamespiel.agents.runs.stats import mean_interval
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, resolve
-from gamespiel.episodes import measure_policy
+from gamespiel.measure.episodes import measure_policy
 
 GAMES: Mapping[str, int] = {
     "leduc_poker": 200_000_000,

@@ -13,7 +13,7 @@ from stable_baselines3.common.logger import Logger
 from gamespiel.agents.launch import read_launch
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import resolve
-from gamespiel.launching import divide_threads, joining
+from gamespiel.training.launching import divide_threads, joining
 
 
 class Clock(BaseCallback):

@@ -30,7 +30,7 @@ EPISODES = 50
 def measured(game: str, agent: str, episodes: int, seed: int) -> Row:
     """Returns the row of a player in a game: shares with 95% intervals, or why it cannot play the game."""
     from gamespiel.config import resolve  # here, because the page that shows the results needs no PyTorch
-    from gamespiel.episodes import measure_agent
+    from gamespiel.measure.episodes import measure_agent
 
     overrides = [
         ("env.allowed_game_indices", str(TABLE.index(game))),

@@ -35,7 +35,7 @@ from gamespiel.agents.runs.stats import Interval, wilson
 from gamespiel.assembly import make_algorithm
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict
-from gamespiel.environments import Wrap, make_envs
+from gamespiel.environments.making import Wrap, make_envs
 from gamespiel.kinds.traces import trace_seeds
 from trace_gym.envs.prompts import render_choice, render_task
 

@@ -52,13 +52,13 @@ ROOMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gamespiel": (
         "Runs: configuration, training and evaluation.",
         (
-            "gamespiel.playing",
+            "gamespiel.assembly",
             "gamespiel.config",
-            "gamespiel.training",
-            "gamespiel.options",
-            "gamespiel.evaluation",
-            "gamespiel.records",
-            "gamespiel.planning",
+            "gamespiel.training.run",
+            "gamespiel.measure.options",
+            "gamespiel.measure.evaluation",
+            "gamespiel.measure.records",
+            "gamespiel.training.planning",
         ),
     ),
     "agents": (

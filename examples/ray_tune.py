@@ -12,7 +12,7 @@ def trial(settings):
     from rich.console import Console
 
     from gamespiel.config import resolve
-    from gamespiel.training import train
+    from gamespiel.training.run import train
 
     overrides = {
         "env.task_id": "null", "env.game": "kuhn_poker", "ppo.learning_rate": str(settings["learning_rate"]),

@@ -15,7 +15,7 @@ import gamespiel.policy_opponent  # noqa: F401 (registers an opponent)
 import trace_gym  # noqa: F401 (as game_gym)
 
 if TYPE_CHECKING:
-    from gamespiel.playing import load_policy, make_env
+    from gamespiel.assembly import load_policy, make_env
 
 __version__ = "0.1.0"
 __all__ = ["load_policy", "make_env"]
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
         from gamespiel.agents.installed import check_trainer
 
         check_trainer(f"gamespiel.{name}")
-        from gamespiel import playing
+        from gamespiel import assembly
 
-        return getattr(playing, name)
+        return getattr(assembly, name)
     raise AttributeError(f"module 'gamespiel' has no attribute {name!r}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from gamespiel.config import DEFAULT_PRESET
 from gamespiel.endpoints import EPISODE_S, USAGE
 from gamespiel.kinds import DECLARATIONS
-from gamespiel.options import EvalOptions
+from gamespiel.measure.options import EvalOptions
 from gamespiel.serving.options import KINDS as SERVED
 from gamespiel.serving.options import ServeOptions
 from task_gym.checks import BACKENDS

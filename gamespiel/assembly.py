@@ -1,4 +1,7 @@
-"""The assembly of a run's objects from its configuration: policy and algorithm, on its environments."""
+"""The assembly of a run's objects from its configuration: policy and algorithm, on its environments.
+
+``make_env`` and ``load_policy`` return those of an earlier run, for use from Python.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,13 @@ from gamespiel.agents.launch import Launch
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.ranks import ALONE, Ranks
+from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.sampling.vllm.checks import Needs
 from gamespiel.agents.sampling.vllm.connect import connect, list_targets
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.config import Config, InvalidValueError
-from gamespiel.curriculum import make_starts, stage_opponents
-from gamespiel.environments import Wrap, add_workers, copies, plays_itself
+from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, require_built, saved_config
+from gamespiel.environments.curriculum import make_starts, stage_opponents
+from gamespiel.environments.making import Wrap, add_workers, copies, make_one_env, plays_itself
 from gamespiel.kinds import declaration_of, kind_of
 from task_gym.cores import count_cores
 from task_gym.opponents import opponent_searches, opponent_waits
@@ -204,3 +208,47 @@ def _check_first_prompt(policy: LLMPolicy, envs: TextEnvs) -> None:
     if positions is not None and positions <= FEW_POSITIONS:
         text, _ = envs.reset_one(0, seed=0)
         policy.prompts([text])
+
+
+def make_env(run: str | Path, **changes: Any) -> gym.Env[Any, Any]:
+    """Returns the environment that a run was trained in.
+
+    Args:
+        run: A run's folder, or one of its checkpoints.
+        **changes: Other values for keys of the configuration's ``env`` section.
+
+    Raises:
+        TaskGymError: there is no such run, key, opponent or game.
+    """
+    config = require_built(from_dict({"env": changes}, "make_env", base=saved_config(run)))
+    return make_one_env(config.env)
+
+
+def load_policy(run: str | Path, env: gym.Env[Any, Any] | None = None, *, device: str = "auto") -> LLMPolicy:
+    """Returns the policy that a run has trained.
+
+    ``policy.predict(observation, action_masks=mask)`` draws an action; with ``deterministic=True`` it takes
+    the most probable one. ``policy.distribution([observation], [legal_actions])`` returns all probabilities.
+
+    Args:
+        run: A run's folder, whose newest checkpoint is loaded, or one of its checkpoints.
+        env: The environment to play, if it is not the run's own; it may have other actions.
+        device: "auto" (the first GPU, else the CPU), "cpu", "cuda" or "cuda:N".
+
+    Raises:
+        TaskGymError: there is no such run, checkpoint or device, or the base model cannot be loaded.
+    """
+    place = checkpoint.find(Path(run))
+    config = require_built(saved_config(place))
+    config = dataclasses.replace(config, run=dataclasses.replace(config.run, device=device))
+    played = make_one_env(config.env) if env is None else env
+    writes = config.env.decode == "text"
+    if isinstance(played.action_space, gym.spaces.Text) != writes:
+        takes = "a number" if writes else "text"
+        raise ConfigError(
+            f"the policy of {str(run)!r} was trained with env.decode: {config.env.decode}, and this "
+            f"environment takes {takes}: leave env.decode as it was"
+        )
+    policy = make_policy(config, played)
+    checkpoint.load_newest(policy, Path(run))
+    return policy

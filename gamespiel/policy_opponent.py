@@ -103,7 +103,7 @@ class FrozenPolicy:
 
     def _load(self) -> LLMPolicy:
         if self._policy is None:
-            from gamespiel.playing import load_policy
+            from gamespiel.assembly import load_policy
 
             with _loading:
                 self._policy = load_policy(self._checkpoint)

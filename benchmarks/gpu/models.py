@@ -25,7 +25,7 @@ from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config.sections import EnvConfig
-from gamespiel.environments import copies
+from gamespiel.environments.making import copies
 
 LEDUC = EnvConfig(game="leduc_poker", opponent="random", rules=True)
 FIVE = EnvConfig(allowed_game_indices=(0, 1, 2, 6, 7), opponent="random")

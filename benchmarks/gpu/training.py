@@ -19,7 +19,7 @@ from gamespiel.agents.engines.kernels import NAMES, using
 from gamespiel.agents.models.memory_plan import plan
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.config import resolve
-from gamespiel.planning import load_of
+from gamespiel.training.planning import load_of
 
 
 def bf16(options: argparse.Namespace, end_by: float) -> Row:

@@ -27,7 +27,7 @@ from gamespiel.config.sections import EnvConfig
 from gamespiel.endpoints import PREFIX
 from gamespiel.errors import unknown_name_error
 from gamespiel.kinds import DECLARATIONS, declaration_of
-from gamespiel.options import EvalOptions
+from gamespiel.measure.options import EvalOptions
 
 OF_ENDPOINTS = ("concurrency", "temperature", "request_s", "episode_s")
 """Options of agents behind endpoints; those that are not given keep their defaults."""
@@ -80,7 +80,7 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         **{name: getattr(args, name) for name in OF_ENDPOINTS if getattr(args, name) is not None},
     )
     if options.endpoint:
-        from gamespiel.external import evaluate_endpoint
+        from gamespiel.measure.external import evaluate_endpoint
 
         print_layers(resolved)
         evaluate_endpoint(options)
@@ -90,7 +90,7 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         print(LOADING)
     print_layers(resolved)
 
-    from gamespiel.evaluation import evaluate
+    from gamespiel.measure.evaluation import evaluate
 
     evaluate(options)
 
@@ -184,7 +184,7 @@ def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
 def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
     """Find how an agent loses: its exploitability, or a lower bound, and games that it lost."""
     from gamespiel.comparison.contenders import find_checkpoint
-    from gamespiel.environments import take_tasks
+    from gamespiel.environments.making import take_tasks
     from gamespiel.exploit.options import ExploitOptions
 
     checkpoint = find_checkpoint(args.agent, EnvConfig.env_type)

@@ -59,7 +59,7 @@ def _run_train(args: argparse.Namespace, overrides: Overrides, launch: Launch) -
     )
     check_trainer("train")
     if args.plan is not None:
-        from gamespiel import planning, readiness
+        from gamespiel.training import planning, readiness
 
         print_layers(resolved)
         readiness.check_run(resolved.config, args.resume)
@@ -69,7 +69,7 @@ def _run_train(args: argparse.Namespace, overrides: Overrides, launch: Launch) -
         print(LOADING)
         print_layers(resolved)
 
-        from gamespiel.training import train
+        from gamespiel.training.run import train
 
         train(resolved.config, resume=args.resume)
 
@@ -139,7 +139,7 @@ def run_sft(args: argparse.Namespace, overrides: Overrides) -> None:
         print(LOADING)
         print_layers(resolved)
 
-        from gamespiel.warm_start import WarmStart, warm_start
+        from gamespiel.training.warm_start import WarmStart, warm_start
 
         start = WarmStart(args.data, args.epochs, args.learning_rate, args.batch_size)
         warm_start(resolved.config, start)
@@ -150,7 +150,7 @@ def run_merge(args: argparse.Namespace, overrides: Overrides) -> None:
     refuse_overrides(overrides, args)
     check_trainer("merge")
 
-    from gamespiel.publishing import Form, Push, publish
+    from gamespiel.deployment.publishing import Form, Push, publish
 
     publish(
         args.place,
@@ -179,7 +179,7 @@ def run_vllm_command(args: argparse.Namespace, overrides: Overrides) -> None:
     )
     check_trainer("vllm-command")
 
-    from gamespiel.vllm_command import vllm_commands
+    from gamespiel.deployment.vllm_command import vllm_commands
 
     print("\n".join(vllm_commands(resolved.config, batch_invariant=args.batch_invariant)))
 

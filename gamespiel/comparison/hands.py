@@ -18,7 +18,7 @@ from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling
 from gamespiel.endpoints.endpoint import parse_endpoint
 from gamespiel.endpoints.opponent import close_opponents
 from gamespiel.endpoints.patience import patience_of_agents
-from gamespiel.environments import make_envs, make_reply_env
+from gamespiel.environments.making import make_envs, make_reply_env
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import Deal
 
@@ -138,7 +138,7 @@ def make_baseline_player(contender: Contender) -> EnvironmentPlayer:
 def make_policy_player(contender: Contender, options: CompareOptions, policy: LLMPolicy) -> EnvironmentPlayer:
     """Returns a policy that is ready to play, behind its mask or by replies."""
     from gamespiel.agents.runs.evaluation import policy_agent
-    from gamespiel.episodes import reply_constraint
+    from gamespiel.measure.episodes import reply_constraint
 
     config = contender.config
     writes = contender.config.env.decode == "text"

@@ -34,7 +34,7 @@ from gamespiel.comparison.journal import Journal, open_journal
 from gamespiel.comparison.options import CompareOptions
 from gamespiel.comparison.table import print_comparison
 from gamespiel.config import Config, InvalidValueError, require_built, to_dict
-from gamespiel.environments import evaluation_config, make_one_env, pin_tasks
+from gamespiel.environments.making import evaluation_config, make_one_env, pin_tasks
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import Deal
 from gamespiel.report.progress import report_progress

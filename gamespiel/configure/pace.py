@@ -14,9 +14,9 @@ from gamespiel.agents.models.weights import ModelError
 from gamespiel.config import Config
 from gamespiel.configure.answers import TINY, TRACES, Answers
 from gamespiel.configure.settings import Draft, Setting
-from gamespiel.environments import plays_itself
+from gamespiel.environments.making import plays_itself
 from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.planning import load_of
+from gamespiel.training.planning import load_of
 
 MEASURED = {
     ("tiny", "leduc_poker"): (155 / 80, "80 steps took 155 s on two cores"),

@@ -23,9 +23,9 @@ from gamespiel.config import (
 )
 from gamespiel.config.layers import CHOOSING
 from gamespiel.configure.answers import TINY, Answers, ModelAnswer, TaskAnswer, short_names
-from gamespiel.environments import evaluation_config, make_one_env, plays_itself
+from gamespiel.environments.making import evaluation_config, make_one_env, plays_itself
 from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.planning import load_of
+from gamespiel.training.planning import load_of
 from task_gym.opponents import SELF
 from task_gym.samplers.failures import REPLAYS
 from task_gym.samplers.stages import THRESHOLD

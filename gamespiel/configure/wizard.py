@@ -21,9 +21,9 @@ from gamespiel.configure.answers import Answers, ModelAnswer
 from gamespiel.configure.document import render_document
 from gamespiel.configure.pace import Pace, hour_settings
 from gamespiel.configure.settings import Draft, check_opponents, draft_of, fit, start_drafts
-from gamespiel.planning import find_card_memory, load_of
-from gamespiel.readiness import check_run
 from gamespiel.report.plan import parts_table
+from gamespiel.training.planning import find_card_memory, load_of
+from gamespiel.training.readiness import check_run
 from gamespiel.usage import command
 from task_gym.errors import TaskGymError
 from task_gym.files import write_atomically

@@ -19,7 +19,7 @@ from gamespiel.comparison.contenders import Contender
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling
 from gamespiel.endpoints.endpoint import parse_endpoint
 from gamespiel.endpoints.patience import patience_of_agents
-from gamespiel.environments import make_one_env, make_reply_env
+from gamespiel.environments.making import make_one_env, make_reply_env
 from gamespiel.kinds import declaration_of
 from gamespiel.leaderboard.agents import Agent
 from gamespiel.leaderboard.benchmark import NOBODY, TRACE, DealSet, Hand, load_task
@@ -143,7 +143,7 @@ class PolicyPlayer:
         self._constraint = None
         writes = self._config.env.decode == "text"
         if self._replies and not writes:
-            from gamespiel.episodes import reply_constraint
+            from gamespiel.measure.episodes import reply_constraint
 
             replies = declaration_of(self._config.env).replies
             assert replies is not None

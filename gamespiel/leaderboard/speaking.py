@@ -133,6 +133,6 @@ def replay_written(hand: Hand, row: Mapping[str, Any], entry: Mapping[str, Any])
 
 @lru_cache(maxsize=8)
 def _open_replies(env_type: str, asking: tuple[tuple[str, Any], ...]) -> gym.Env[Any, Any]:
-    from gamespiel.environments import make_reply_env
+    from gamespiel.environments.making import make_reply_env
 
     return make_reply_env(make_env_section(env_type, dict(asking)))

@@ -17,8 +17,8 @@ from gamespiel.agents.sampling.decisions import Decision, Request
 from gamespiel.agents.sampling.noise import Address
 from gamespiel.assembly import connect_sampler, make_algorithm
 from gamespiel.config import InvalidValueError
-from gamespiel.curriculum import add_stage_tasks
-from gamespiel.held_out import hold_out_tasks
+from gamespiel.environments.curriculum import add_stage_tasks
+from gamespiel.environments.held_out import hold_out_tasks
 from gamespiel.overview.reading import Run
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from gamespiel.errors import InvalidValueError
-from gamespiel.records import Record, read_records
+from gamespiel.measure.records import Record, read_records
 from task_gym.contract import ILLEGAL_REWARD
 from task_gym.files import write_atomically
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from game_gym.transcript import CHANCE, positions, show
 from gamespiel.errors import ConfigError, InvalidValueError
-from gamespiel.records import GAME_KIND, Record, read_records, variant_of
+from gamespiel.measure.records import GAME_KIND, Record, read_records, variant_of
 from gamespiel.replay.boards import read_board
 from task_gym.errors import TaskGymError
 from task_gym.files import write_atomically

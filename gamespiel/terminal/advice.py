@@ -10,8 +10,8 @@ from typing import Any
 import gymnasium as gym
 import torch
 
+from gamespiel.assembly import load_policy
 from gamespiel.errors import ConfigError
-from gamespiel.playing import load_policy
 
 
 @dataclass(frozen=True)

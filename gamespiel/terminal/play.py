@@ -95,7 +95,7 @@ def _make_game(config: EnvConfig, checkpoint: Path | None, console: Console) -> 
         console.print(f"{said}; --opponent names another", markup=False)
         config = measured
     if checkpoint is not None:
-        from gamespiel.environments import make_one_env
+        from gamespiel.environments.making import make_one_env
 
         return make_one_env(config)
     return kind_of(config).player.make_env(config)  # without a policy there is no need for PyTorch

@@ -17,11 +17,10 @@ from gamespiel.agents.models.names import NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.noise import DrawnNoise
-from gamespiel.assembly import connect_sampler
+from gamespiel.assembly import connect_sampler, load_policy
 from gamespiel.config import EnvConfig, InvalidValueError, RunConfig, saved_config
-from gamespiel.environments import make_one_env
+from gamespiel.environments.making import make_one_env
 from gamespiel.kinds import declaration_of
-from gamespiel.playing import load_policy
 from gamespiel.report.text import make_harmless
 from gamespiel.terminal.screen import box_of, menu, position, rule
 

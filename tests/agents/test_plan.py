@@ -33,7 +33,7 @@ from gamespiel.agents.models.memory_plan import (
 from gamespiel.agents.models.optimizer import write_moments
 from gamespiel.agents.models.quantization import Quantization
 from gamespiel.config import resolve
-from gamespiel.planning import load_of
+from gamespiel.training.planning import load_of
 from tests.agents import peaks
 from tests.agents.families import parametrize_families
 from tests.agents.live import EfficientAttention, Live

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel import launching, runs
+from gamespiel import runs
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.launch import Launch, read_launch
 from gamespiel.agents.learning.divergence import DivergedError
@@ -25,6 +25,7 @@ from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.assembly import device_of
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, resolve
+from gamespiel.training import launching
 from task_gym.errors import ArgumentError
 from tests.agents.toys import Stairs, make_policy
 

@@ -22,7 +22,7 @@ from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.episodes import reply_constraint
+from gamespiel.measure.episodes import reply_constraint
 from task_gym.replies import visible
 from task_gym.spaces import UnicodeText
 from task_gym.wrappers import Conversation

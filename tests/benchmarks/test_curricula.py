@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.curricula import GAMES, SAMPLERS, configured, merged, summary
-from gamespiel.curriculum import make_starts
+from gamespiel.environments.curriculum import make_starts
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

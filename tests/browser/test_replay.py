@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gamespiel.records import Record, variant_of, write_records
+from gamespiel.measure.records import Record, variant_of, write_records
 from gamespiel.replay.page import write_page
 from tests.browser import looks
 from tests.browser.conftest import PHONE, Open

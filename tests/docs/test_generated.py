@@ -24,12 +24,12 @@ from game_gym.games import DECLARED, TABLE
 from game_gym.protocols import PROTOCOLS
 from game_gym.score import seat_score
 from game_gym.task import decode
-from gamespiel import planning
 from gamespiel.agents.models.architectures import KNOWN
 from gamespiel.agents.models.memory_plan import Load, plan
 from gamespiel.config import preset_path, resolve
 from gamespiel.config.schema import DOTTED
 from gamespiel.report.plan import format_gib
+from gamespiel.training import planning
 from tests.docs.test_blocks import run_block
 from tests.gamespiel.runs import marked
 from tests.gamespiel.test_first_steps import CARD

@@ -96,9 +96,9 @@ def parsed(
     """The options that the commands hand on, in a folder with the files that the pages name."""
     made: list[Any] = []
     for name, function in (
-        ("training", "train"),
-        ("evaluation", "evaluate"),
-        ("external", "evaluate_endpoint"),
+        ("training.run", "train"),
+        ("measure.evaluation", "evaluate"),
+        ("measure.external", "evaluate_endpoint"),
         ("comparison.run", "compare"),
     ):
         module = ModuleType(f"gamespiel.{name}")

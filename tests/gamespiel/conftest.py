@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gamespiel import training
 from gamespiel.agents.models.patches import replace_names
 from gamespiel.agents.models.quantization import plain_peft
 from gamespiel.report.plots import learning_curve
+from gamespiel.training import run as training
 from tests.gamespiel.runs import small, train_quietly
 from tests.threads import one_thread
 

@@ -20,7 +20,6 @@ from unittest.mock import patch
 
 import torch
 
-from gamespiel import callbacks, training
 from gamespiel.agents.launch import read_launch
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
@@ -30,6 +29,8 @@ from gamespiel.agents.sampling import noise
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, resolve, saved_config
+from gamespiel.training import callbacks
+from gamespiel.training import run as training
 from tests.agents.toys import Stairs
 from tests.gamespiel.runs import SMALL, STAGED, train_quietly
 

@@ -19,9 +19,9 @@ from gamespiel.agents.models.optimizer import read_moments
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import Config, resolve, saved_config
-from gamespiel.evaluation import evaluate
-from gamespiel.options import EvalOptions
-from gamespiel.training import train
+from gamespiel.measure.evaluation import evaluate
+from gamespiel.measure.options import EvalOptions
+from gamespiel.training.run import train
 from tests.metrics import timeless
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from gamespiel import waiting
 from gamespiel.cli import COMMANDS, main, split_overrides
 from gamespiel.config import Config, from_dict, presets, resolve, save
 from gamespiel.config.schema import DOTTED, file_schema
-from gamespiel.options import EvalOptions
+from gamespiel.measure.options import EvalOptions
 from gamespiel.stopping import Stopped
 from gamespiel.usage import command
 from task_gym.errors import OpponentError
@@ -32,11 +32,14 @@ Capsys = pytest.CaptureFixture[str]
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """Replaces the modules that do the work; returns the list of their calls."""
     made: Calls = []
-    training, evaluation = types.ModuleType("gamespiel.training"), types.ModuleType("gamespiel.evaluation")
+    training, evaluation = (
+        types.ModuleType("gamespiel.training.run"),
+        types.ModuleType("gamespiel.measure.evaluation"),
+    )
     training.train = lambda config, resume=None: made.append((config, resume))  # type: ignore[attr-defined]
     evaluation.evaluate = made.append  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "gamespiel.training", training)
-    monkeypatch.setitem(sys.modules, "gamespiel.evaluation", evaluation)
+    monkeypatch.setitem(sys.modules, "gamespiel.training.run", training)
+    monkeypatch.setitem(sys.modules, "gamespiel.measure.evaluation", evaluation)
     return made
 
 
@@ -225,7 +228,7 @@ def test_errors_of_the_work_itself(calls: Calls, monkeypatch: pytest.MonkeyPatch
         def train(config: Config, resume: Path | None = None) -> None:
             raise error
 
-        monkeypatch.setattr(sys.modules["gamespiel.training"], "train", train)
+        monkeypatch.setattr(sys.modules["gamespiel.training.run"], "train", train)
         return main(["train"])
 
     assert fail(OpponentError("unknown\nopponent")) == 2

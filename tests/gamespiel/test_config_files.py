@@ -31,7 +31,7 @@ from gamespiel.config import (
 )
 from gamespiel.config.layers import layer_from_overrides
 from gamespiel.config.yaml_text import read_yaml, write_yaml
-from gamespiel.environments import make_envs
+from gamespiel.environments.making import make_envs
 from gamespiel.kinds.traces.declaration import DECLARATION
 from gamespiel.kinds.traces.keys import trace_arguments
 from task_gym.errors import ArgumentError

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from gamespiel import assembly, environments
+from gamespiel import assembly
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.agents.starts import Starts
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
-from gamespiel.curriculum import add_stage_tasks, make_starts
-from gamespiel.evaluation import evaluate
-from gamespiel.options import EvalOptions
+from gamespiel.environments import making as environments
+from gamespiel.environments.curriculum import add_stage_tasks, make_starts
+from gamespiel.measure.evaluation import evaluate
+from gamespiel.measure.options import EvalOptions
 from task_gym.errors import ArgumentError, GameError, OpponentError, TaskGymError
 from tests.gamespiel.runs import (
     STEPS,

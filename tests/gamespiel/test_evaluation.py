@@ -16,9 +16,9 @@ from game_gym.task import encode
 from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.runs import checkpoint
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config, to_dict
-from gamespiel.evaluation import evaluate
 from gamespiel.kinds.games.exact import explain_unsolved
-from gamespiel.options import EvalOptions
+from gamespiel.measure.evaluation import evaluate
+from gamespiel.measure.options import EvalOptions
 from gamespiel.report.results import reserve_results, write_json
 from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
 from tests.gamespiel.runs import STEPS, evaluate_aloud, quiet, small, train_quietly

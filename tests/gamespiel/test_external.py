@@ -20,8 +20,8 @@ from game_gym.protocols import own_seed
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, resolve
 from gamespiel.endpoints.chat import EndpointError
-from gamespiel.external import evaluate_endpoint
-from gamespiel.options import EvalOptions
+from gamespiel.measure.external import evaluate_endpoint
+from gamespiel.measure.options import EvalOptions
 from task_gym.errors import BackendError, OpponentError, PickleError
 from task_gym.remote import Connection, Failure
 from tests.gamespiel.endpoints.models import Body, ModelStub, chatty, recorded, status
@@ -137,7 +137,7 @@ def test_ctrl_c_gives_up_what_is_under_way_and_keeps_the_rest(
         with pytest.raises(KeyboardInterrupt):
             run(stub, tmp_path, *there, whole_game=whole_game)
         for thread in threading.enumerate():
-            if thread.name.startswith("gamespiel.external"):
+            if thread.name.startswith("gamespiel.measure.external"):
                 thread.join(60)
                 assert not thread.is_alive()
         before = len(kept(tmp_path))

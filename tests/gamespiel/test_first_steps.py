@@ -18,7 +18,7 @@ from gamespiel.agents.collector import Collector
 from gamespiel.agents.models.memory_plan import GIB, plan
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import preset_path, presets, resolve, to_dict
-from gamespiel.planning import load_of
+from gamespiel.training.planning import load_of
 from tests.agents.families import FAMILIES
 from tests.gamespiel.runs import marked, small, train_quietly
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamespiel import callbacks, measures
 from gamespiel.agents.runs import kept
 from gamespiel.agents.runs.best import Best
 from gamespiel.agents.runs.kept import CheckpointError
@@ -18,10 +17,16 @@ from gamespiel.agents.sampling import noise
 from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, resolve
-from gamespiel.environments import make_envs
-from gamespiel.held_out import evaluation_configs, find_taken_seeds, hold_out_tasks, subtract_ranges
+from gamespiel.environments.held_out import (
+    evaluation_configs,
+    find_taken_seeds,
+    hold_out_tasks,
+    subtract_ranges,
+)
+from gamespiel.environments.making import make_envs
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.traces import trace_seeds
+from gamespiel.training import callbacks, measures
 from task_gym.errors import OpponentError
 from tests.gamespiel.runs import SMALL, assert_same_run, rows_of, small, steps_of, train_aloud, train_quietly
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from game_gym.games import DECLARED
+from gamespiel.assembly import make_env
 from gamespiel.cli import main
 from gamespiel.config import ConfigError, from_dict, saved_config
 from gamespiel.config.imports import import_modules
-from gamespiel.environments import make_one_env
-from gamespiel.playing import make_env
+from gamespiel.environments.making import make_one_env
 from gamespiel.serving.games import GameActor
 from gamespiel.serving.options import ServeOptions
 from task_gym import opponents, rewards

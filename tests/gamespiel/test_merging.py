@@ -13,8 +13,8 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, saved_config
-from gamespiel.environments import make_one_env
-from gamespiel.merging import collect_texts, greatest_change, merge_run, plain_config
+from gamespiel.deployment.merging import collect_texts, greatest_change, merge_run, plain_config
+from gamespiel.environments.making import make_one_env
 from task_gym.errors import BackendError
 from tests.gamespiel.runs import quiet, small, train_quietly
 from tests.task_gym.test_files import files_of_at_most

@@ -15,9 +15,9 @@ from gamespiel.agents.models.weights import Wheel
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.tokens.codec import PromptLengthError
 from gamespiel.config import resolve, saved_config
-from gamespiel.evaluation import evaluate
-from gamespiel.options import EvalOptions
-from gamespiel.training import train
+from gamespiel.measure.evaluation import evaluate
+from gamespiel.measure.options import EvalOptions
+from gamespiel.training.run import train
 from tests.agents.families import chatml
 from tests.agents.ggufs import write
 from tests.gamespiel.runs import quiet, train_quietly

@@ -14,12 +14,12 @@ import pytest
 import torch
 from rich.console import Console
 
-from gamespiel import planning
 from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.models.memory_plan import GIB, cache
 from gamespiel.agents.scoring import scorer
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, presets, resolve, save
+from gamespiel.training import planning
 
 ROOT = Path(__file__).parents[2]
 
@@ -108,7 +108,7 @@ def test_the_option_plans_instead_of_training(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another model has the defaults: with tiny's budget of a million tokens, it would take 224 GiB."""
-    monkeypatch.setitem(sys.modules, "gamespiel.training", None)  # its import would fail
+    monkeypatch.setitem(sys.modules, "gamespiel.training.run", None)  # its import would fail
     assert main(["train", "--plan", "--preset", "qwen3-4b", "--ppo.tokens_per_backward", "1024"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("configuration: preset qwen3-4b, --ppo.tokens_per_backward\nQwen/Qwen3-4B: ")

@@ -19,7 +19,7 @@ from gamespiel.config import ConfigError, InvalidValueError, UnknownKeyError
 from gamespiel.policy_opponent import FrozenPolicy
 from task_gym.errors import OpponentError
 
-LIBRARIES = ["torch", "transformers", "gamespiel.playing", "httpx"]
+LIBRARIES = ["torch", "transformers", "gamespiel.assembly", "httpx"]
 HEAVY = [
     "transformers", "peft", "bitsandbytes", "accelerate", "datasets", "pandas", "matplotlib", "scipy",
     "sympy", "tensorboard", "torch._dynamo", "torch.distributed.tensor", "torch.onnx", "pyspiel",
@@ -78,7 +78,7 @@ def test_opponents_in_threads_load_their_policies_one_by_one(
         loading.remove(run)
         return object()
 
-    monkeypatch.setattr("gamespiel.playing.load_policy", load)
+    monkeypatch.setattr("gamespiel.assembly.load_policy", load)
     policies = [FrozenPolicy(str(finished)) for _ in range(3)]
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(FrozenPolicy._load, policies))

@@ -15,7 +15,7 @@ from gamespiel.agents.models.hub import HubError
 from gamespiel.agents.models.loading import TINY
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError
-from gamespiel.publishing import Form, Push, find_licence, publish
+from gamespiel.deployment.publishing import Form, Push, find_licence, publish
 from tests.agents.hubs import Hub, running
 from tests.gamespiel.runs import quiet, small, train_quietly
 
@@ -118,7 +118,7 @@ def test_what_is_refused_before_anything_is_written(
         publish(run, out, push=Push("kuhn"))
     with pytest.raises(InvalidValueError, match=r"--gguf: was given with --adapters"):
         publish(run, out, Form(adapters=True, gguf=tmp_path / "m.gguf"))
-    monkeypatch.setattr("gamespiel.publishing.LICENCES", {})
+    monkeypatch.setattr("gamespiel.deployment.publishing.LICENCES", {})
     with pytest.raises(InvalidValueError, match=r"the licence of tiny is not known here; give it: --licence"):
         publish(run, out, push=Push("me/kuhn"))
     assert not out.exists()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gamespiel import workers
+from gamespiel.environments import workers
 from tests.gamespiel.runs import assert_same_run, small, train_quietly
 
 ray: Any = pytest.importorskip("ray", reason="Ray is not installed")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from stable_baselines3.common.logger import Logger
 
-from gamespiel import reporting
 from gamespiel.config import resolve
-from gamespiel.reporting import FAILURES, Report, ReportWriter, check_reports, describe_run
+from gamespiel.training import reporting
+from gamespiel.training.reporting import FAILURES, Report, ReportWriter, check_reports, describe_run
 from task_gym.errors import MissingPackageError
 from tests.gamespiel.runs import rows_of, small, train_aloud, train_quietly
 
@@ -74,7 +74,7 @@ def test_a_report_that_cannot_be_made_ends_no_run(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(reporting, "WandbReport", refuse)
     monkeypatch.setattr(reporting, "check_reports", lambda config: None)
-    monkeypatch.setattr("gamespiel.training.check_reports", lambda config: None)
+    monkeypatch.setattr("gamespiel.training.run.check_reports", lambda config: None)
     run, said = train_aloud(small(tmp_path / "run", **SHORT, run__report_to="wandb"))
     assert len(rows_of(run)) == 3
     assert "report_to wandb: RuntimeError: there is no API key; the run goes on" in said

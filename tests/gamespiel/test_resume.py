@@ -23,7 +23,7 @@ from gamespiel.agents.update import Update
 from gamespiel.config import Config, InvalidValueError, from_dict, resolve, saved_config
 from gamespiel.config.resume import MAY_CHANGE, check_resumed
 from gamespiel.config.schema import DOTTED
-from gamespiel.records import read_records
+from gamespiel.measure.records import read_records
 from tests.gamespiel.runs import (
     ROOT,
     ROUNDED,

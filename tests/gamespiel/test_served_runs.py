@@ -22,13 +22,13 @@ from gamespiel.agents.sampling.vllm.checks import UnsuitableServerError
 from gamespiel.assembly import list_urls
 from gamespiel.cli import main
 from gamespiel.config import ConfigError, InvalidValueError, evaluation_notices, from_dict, notices, resolve
-from gamespiel.evaluation import evaluate
+from gamespiel.deployment.vllm_command import count_slots, round_rank, vllm_commands
 from gamespiel.kinds import declaration_of
-from gamespiel.options import EvalOptions
+from gamespiel.measure.evaluation import evaluate
+from gamespiel.measure.options import EvalOptions
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.stopping import Stopped
-from gamespiel.training import train
-from gamespiel.vllm_command import count_slots, round_rank, vllm_commands
+from gamespiel.training.run import train
 from task_gym.errors import ArgumentError
 from task_gym.remote import read_settings
 from task_gym.remote.hosts import host_of

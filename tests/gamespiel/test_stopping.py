@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from gamespiel import callbacks, measures, training
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.cli import main
-from gamespiel.records import read_records
+from gamespiel.measure.records import read_records
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
+from gamespiel.training import callbacks, measures
+from gamespiel.training import run as training
 from tests.gamespiel.runs import (
     ROOT,
     STAGED,

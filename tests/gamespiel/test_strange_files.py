@@ -16,10 +16,10 @@ from gamespiel.agents.runs.kept import FOLDER, read_best
 from gamespiel.agents.runs.loggers import MetricsFileError, find_gaps, truncate_after
 from gamespiel.config import ConfigError, saved_config
 from gamespiel.config.files import read_layer
-from gamespiel.external import _read_episodes
+from gamespiel.deployment.publishing import read_evaluations
+from gamespiel.measure.external import _read_episodes
 from gamespiel.overview.reading import read_run
-from gamespiel.publishing import read_evaluations
-from gamespiel.warm_start import RowError, read_rows
+from gamespiel.training.warm_start import RowError, read_rows
 from task_gym.errors import ArgumentError, TaskGymError
 from task_gym.files import read_json
 from trace_gym.programs.sources import open_source

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel import environments, evaluation
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.stats import mean_interval, wilson
 from gamespiel.agents.sampling.drawing import WrittenAnswers
@@ -23,11 +22,13 @@ from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
-from gamespiel.environments import make_envs, make_one_env, make_reply_env
-from gamespiel.episodes import measure_agent, measure_written, reply_constraint
-from gamespiel.evaluation import evaluate
+from gamespiel.environments import making as environments
+from gamespiel.environments.making import make_envs, make_one_env, make_reply_env
 from gamespiel.kinds import DECLARATIONS
-from gamespiel.options import EvalOptions
+from gamespiel.measure import evaluation
+from gamespiel.measure.episodes import measure_agent, measure_written, reply_constraint
+from gamespiel.measure.evaluation import evaluate
+from gamespiel.measure.options import EvalOptions
 from gamespiel.report.tables import replies_note, replies_table
 from gamespiel.tracks import TrackError, find_track, list_changes, require_one_track
 from tests.gamespiel.endpoints.models import Body, ModelStub

@@ -14,14 +14,14 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_algorithm, make_policy
 from gamespiel.cli import main
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
-from gamespiel.environments import evaluation_config, make_envs, make_one_env
-from gamespiel.episodes import measure_agent, play_written
-from gamespiel.evaluation import evaluate
+from gamespiel.environments.making import evaluation_config, make_envs, make_one_env
 from gamespiel.kinds.base import THINK
-from gamespiel.options import EvalOptions
-from gamespiel.records import read_records
+from gamespiel.measure.episodes import measure_agent, play_written
+from gamespiel.measure.evaluation import evaluate
+from gamespiel.measure.options import EvalOptions
+from gamespiel.measure.records import read_records
 from gamespiel.replay.export import make_rows
-from gamespiel.warm_start import RowError, WarmStart, encode_rows, read_rows, warm_start
+from gamespiel.training.warm_start import RowError, WarmStart, encode_rows, read_rows, warm_start
 from task_gym.errors import MissingPackageError
 from task_gym.wrappers import ConversationText
 from tests.gamespiel.runs import (
@@ -431,7 +431,7 @@ def test_numbers_out_of_range() -> None:
 
 
 def test_without_trl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gamespiel.warm_start.find_spec", lambda name: None)
+    monkeypatch.setattr("gamespiel.training.warm_start.find_spec", lambda name: None)
     with pytest.raises(MissingPackageError, match=r"pip install 'gamespiel\[trl\]'"):
         warm_start(small(tmp_path / "run"), WarmStart([]), quiet())
 

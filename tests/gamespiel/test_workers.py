@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from gamespiel import assembly, workers
+from gamespiel import assembly
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import play
 from gamespiel.agents.runs import checkpoint
@@ -22,7 +22,8 @@ from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.agents.runs.manifest import replace_file
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, require_built, saved_config
-from gamespiel.environments import make_envs, make_played_envs
+from gamespiel.environments import workers
+from gamespiel.environments.making import make_envs, make_played_envs
 from gamespiel.kinds.base import answers_of
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED

@@ -16,10 +16,10 @@ import pytest
 
 import gamespiel  # noqa: F401 (registers the environments)
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
-from gamespiel.evaluation import evaluate
 from gamespiel.kinds.traces import KIND, trace_seeds
 from gamespiel.kinds.traces.baselines import choice_agent, echo_texts, play_replies
-from gamespiel.options import EvalOptions
+from gamespiel.measure.evaluation import evaluate
+from gamespiel.measure.options import EvalOptions
 from task_gym.errors import TaskGymError
 from tests.gamespiel.runs import evaluate_aloud, quiet, train_quietly
 from trace_gym.programs import hub, sources

@@ -15,9 +15,9 @@ from gamespiel.agents.rollout import Episode, Turn
 from gamespiel.cli import main
 from gamespiel.config import resolve, saved_config
 from gamespiel.errors import ConfigError, InvalidValueError
-from gamespiel.evaluation import evaluate
-from gamespiel.options import EvalOptions
-from gamespiel.records import add_records, read_records, records, variant_of, write_records
+from gamespiel.measure.evaluation import evaluate
+from gamespiel.measure.options import EvalOptions
+from gamespiel.measure.records import add_records, read_records, records, variant_of, write_records
 from gamespiel.replay.export import export_turns
 from gamespiel.replay.page import describe_record, write_page
 from task_gym.contract import ILLEGAL_REWARD

@@ -14,7 +14,7 @@ import pyspiel
 import pytest
 
 from gamespiel.cli import main
-from gamespiel.records import write_records
+from gamespiel.measure.records import write_records
 from gamespiel.replay.boards import read_board
 from gamespiel.replay.page import HERE, describe_record, render_page
 from tests.gamespiel.replay.games import record

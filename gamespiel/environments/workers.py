@@ -9,7 +9,7 @@ from task_gym.workers import WorkerPool
 from task_gym.workers.processes import ProcessEngine
 from task_gym.workers.requests import Engine
 
-MODULES = ("gamespiel", "gamespiel.environments")
+MODULES = ("gamespiel", "gamespiel.environments.making")
 """The modules that workers import, which register every environment and opponent."""
 
 _Key = tuple[int, str | None, float]

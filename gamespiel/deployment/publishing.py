@@ -17,8 +17,8 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import hub_name, link_to, render_cell, render_table
 from gamespiel.agents.runs.state import read_state
 from gamespiel.config import InvalidValueError, card_facts
+from gamespiel.deployment.merging import Type, check_output, merge_run
 from gamespiel.kinds import kind_of
-from gamespiel.merging import Type, check_output, merge_run
 from gamespiel.overview.curves import group_seeds, save_groups
 from gamespiel.overview.reading import Run, read_run
 from gamespiel.report.results import VALUES

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from gamespiel.config import Config, require_built, saved_config
 from gamespiel.config.resume import check_resumed
-from gamespiel.curriculum import add_stage_tasks, make_starts
-from gamespiel.environments import make_one_env, pin_tasks, plays_itself
-from gamespiel.held_out import evaluation_configs, hold_out_tasks
+from gamespiel.environments.curriculum import add_stage_tasks, make_starts
+from gamespiel.environments.held_out import evaluation_configs, hold_out_tasks
+from gamespiel.environments.making import make_one_env, pin_tasks, plays_itself
 from gamespiel.kinds import declaration_of, kind_of
 
 
@@ -24,7 +24,7 @@ def check_run(config: Config, resume: Path | None = None) -> None:
         resume: The run that is to be resumed, or its newest checkpoint.
 
     Raises:
-        TaskGymError: as ``gamespiel.training.train`` does.
+        TaskGymError: as ``gamespiel.training.run.train`` does.
     """
     config = hold_out_tasks(add_stage_tasks(require_built(config)))
     if config.run.eval_steps is not None:

@@ -23,10 +23,10 @@ from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.endpoint import parse_endpoint
 from gamespiel.endpoints.opponent import close_opponents
 from gamespiel.endpoints.patience import patience_of_agents
-from gamespiel.environments import pin_tasks
+from gamespiel.environments.making import pin_tasks
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import EpisodeAddress, server_arguments
-from gamespiel.options import EvalOptions, place
+from gamespiel.measure.options import EvalOptions, place
 from gamespiel.report.endpoints import endpoint_table, rows_of
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import reserve_results, write_json
@@ -213,7 +213,7 @@ def _play_episodes(
             under_way.remove(address)
 
     failed: BaseException | None = None
-    threads = ThreadPoolExecutor(at_once, thread_name_prefix="gamespiel.external")
+    threads = ThreadPoolExecutor(at_once, thread_name_prefix="gamespiel.measure.external")
     try:
         while (waiting and failed is None) or running:
             while waiting and failed is None and len(running) < at_once:

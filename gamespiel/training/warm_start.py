@@ -27,10 +27,10 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.tokens import Tokens
 from gamespiel.assembly import make_algorithm
-from gamespiel.callbacks import save_first
 from gamespiel.config import Config, InvalidValueError, require_built
-from gamespiel.environments import make_one_env, pin_tasks
+from gamespiel.environments.making import make_one_env, pin_tasks
 from gamespiel.report.results import write_json
+from gamespiel.training.callbacks import save_first
 from gamespiel.usage import command
 from task_gym.errors import MissingPackageError, TaskGymError
 from task_gym.files import NO_JSON

@@ -29,7 +29,6 @@ from gamespiel.agents.ranks import Ranks
 from gamespiel.agents.runs import checkpoint, kept
 from gamespiel.agents.runs.loggers import JSONLWriter, find_gaps, truncate_after
 from gamespiel.assembly import connect_sampler, make_algorithm
-from gamespiel.callbacks import Activity, BetweenSteps, DisplayWriter, save_first
 from gamespiel.config import (
     SAVED_NAME,
     Config,
@@ -39,20 +38,21 @@ from gamespiel.config import (
     saved_config,
 )
 from gamespiel.config.resume import check_resumed
-from gamespiel.curriculum import add_stage_tasks
-from gamespiel.environments import evaluation_config, pin_tasks
-from gamespiel.held_out import evaluation_configs, explain_not_held_out, hold_out_tasks
+from gamespiel.environments.curriculum import add_stage_tasks
+from gamespiel.environments.held_out import evaluation_configs, explain_not_held_out, hold_out_tasks
+from gamespiel.environments.making import evaluation_config, pin_tasks
 from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.launching import divide_threads, joining, load_checkpoint, load_origin
-from gamespiel.measures import Measures, measure_before, measure_result
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.report.paired import PAIRED_NOTE, pair_scores, render_pairs
 from gamespiel.report.plots import learning_curve
 from gamespiel.report.results import write_json
 from gamespiel.report.summary import SHARE, SUMMARY_NOTE, rename_rows, summary_table
-from gamespiel.reporting import check_reports, reporting
 from gamespiel.runs import CURVE, METRICS, SUMMARY, require_room
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
+from gamespiel.training.callbacks import Activity, BetweenSteps, DisplayWriter, save_first
+from gamespiel.training.launching import divide_threads, joining, load_checkpoint, load_origin
+from gamespiel.training.measures import Measures, measure_before, measure_result
+from gamespiel.training.reporting import check_reports, reporting
 from gamespiel.usage import command
 from task_gym.remote import loop
 

@@ -26,12 +26,14 @@ from gamespiel.config import (
     saved_config,
     to_dict,
 )
-from gamespiel.environments import (
+from gamespiel.environments.making import (
     evaluation_config,
     make_one_env,
     pin_tasks,
 )
-from gamespiel.episodes import (
+from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.kinds.base import format_opponent
+from gamespiel.measure.episodes import (
     measure_groups,
     measure_played,
     play_agent,
@@ -39,10 +41,8 @@ from gamespiel.episodes import (
     play_written,
     reply_constraint,
 )
-from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.kinds.base import format_opponent
-from gamespiel.options import EvalOptions, place
-from gamespiel.records import records, write_records
+from gamespiel.measure.options import EvalOptions, place
+from gamespiel.measure.records import records, write_records
 from gamespiel.report.results import check_writable, reserve_results, write_json
 from gamespiel.report.tables import exact_table
 

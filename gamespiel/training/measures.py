@@ -14,12 +14,12 @@ from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import Episode
 from gamespiel.agents.runs.evaluation import Measured, group_by_game, measure
 from gamespiel.config import Config, InvalidValueError
-from gamespiel.environments import evaluation_config, plays_itself
-from gamespiel.episodes import Limits, measure_played, play_policy
-from gamespiel.held_out import evaluation_configs, find_taken_seeds
+from gamespiel.environments.held_out import evaluation_configs, find_taken_seeds
+from gamespiel.environments.making import evaluation_config, plays_itself
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import ShowProgress
-from gamespiel.records import GAMES, add_records, records
+from gamespiel.measure.episodes import Limits, measure_played, play_policy
+from gamespiel.measure.records import GAMES, add_records, records
 from gamespiel.report.paired import Scores
 from gamespiel.report.results import write_json
 from gamespiel.report.summary import summary_rows

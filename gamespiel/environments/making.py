@@ -13,9 +13,9 @@ from gamespiel.agents.envs import TextEnvs
 from gamespiel.config import Config
 from gamespiel.config.imports import import_modules
 from gamespiel.config.sections import EnvConfig
+from gamespiel.environments.workers import find_pool
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import TASK_IDS
-from gamespiel.workers import find_pool
 from task_gym.workers import WorkerPool
 from task_gym.wrappers import NamedActions
 

@@ -22,13 +22,13 @@ from gamespiel.agents.runs.best import Best
 from gamespiel.agents.runs.card import Facts
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import SAVED_NAME, Config, card_facts, save
-from gamespiel.environments import evaluation_config, plays_itself
+from gamespiel.environments.making import evaluation_config, plays_itself
 from gamespiel.kinds import kind_of
-from gamespiel.measures import measure_held_out
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.report.summary import SHARE
 from gamespiel.runs import METRICS
 from gamespiel.stopping import Stop, Stopped, name_of
+from gamespiel.training.measures import measure_held_out
 from task_gym.remote.loop import AbandonedWaitError
 
 

@@ -23,7 +23,7 @@ from gamespiel.agents.runs.evaluation import (
 )
 from gamespiel.agents.runs.seats import Taken
 from gamespiel.config import Config
-from gamespiel.environments import ENVIRONMENTS_AT_ONCE, make_envs, make_played_envs
+from gamespiel.environments.making import ENVIRONMENTS_AT_ONCE, make_envs, make_played_envs
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import ShowProgress
 from gamespiel.report.progress import report_progress

@@ -23,7 +23,7 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_policy
 from gamespiel.config import Config, InvalidValueError, saved_config
-from gamespiel.environments import evaluation_config, make_one_env
+from gamespiel.environments.making import evaluation_config, make_one_env
 from task_gym.errors import BackendError
 
 Type = Literal["bfloat16", "float16", "float32"]

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from gamespiel.agents.sampling.noise import TrainingSeeds
 from gamespiel.config import Config, InvalidValueError
-from gamespiel.curriculum import Ranges, list_ranges
-from gamespiel.environments import evaluation_config
+from gamespiel.environments.curriculum import Ranges, list_ranges
+from gamespiel.environments.making import evaluation_config
 from gamespiel.kinds import declaration_of, kind_of
 
 

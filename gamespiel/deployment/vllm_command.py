@@ -10,7 +10,7 @@ from gamespiel.agents.models import weights
 from gamespiel.agents.sampling.vllm.server import LOOPBACK, TOKEN
 from gamespiel.assembly import list_urls, named_device
 from gamespiel.config import Config, InvalidValueError
-from gamespiel.environments import plays_itself
+from gamespiel.environments.making import plays_itself
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM 0.32.0 takes for ``--max-lora-rank``."""

@@ -1,0 +1,1 @@
+"""A trained model for others: merged, published, or served by vLLM."""

@@ -1,0 +1,1 @@
+"""Measuring players: episodes played and kept, and `gamespiel eval` of policies, baselines and endpoints."""
