@@ -17,7 +17,7 @@ NEEDS := launch or weights or numba or attack or trains or families or memory
 # constraints/NAME.txt, whose pins go before those of constraints/main.txt.
 PLUGS := plugs agile ray
 EXTRAS_plugs := dev,openenv,tensorboard,tianshou,torchrl,trackio,trl,verifiers,wandb
-PACKAGES_plugs := gem-llm 'minari[create,hdf5]' skrl smolagents textarena
+PACKAGES_plugs := gem-llm 'minari[create,hdf5]' skrl smolagents textarena ./hub/prime
 EXTRAS_agile := pettingzoo,test
 PACKAGES_agile := agilerl accelerate peft transformers
 PLUG_TESTS_agile := tests/examples/test_plugs.py
@@ -140,7 +140,7 @@ pythons: $(STAMP)
 
 docs: $(STAMP) $(DOCS)/.installed $(LINK)
 	$(BIN)/python -m docs.site
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --config-file scripts/mkdocs.yml
 	@echo "the site is in build/site: $(BIN)/python -m http.server --directory build/site"
 
 # The site is looked at if `make docs` has built it.

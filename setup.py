@@ -25,7 +25,6 @@ atexit.register(shutil.rmtree, build, ignore_errors=True)
 
 setup(
     options={"build": {"build_base": build}},
-    py_modules=["gamespiel_games"],
     packages=[
         *(package for room in ROOMS for package in packages_in(room, room) if ".agents" not in package),
         *packages_in("agents", "gamespiel.agents"),

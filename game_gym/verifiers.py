@@ -1,6 +1,6 @@
 """Games for verifiers: seeds as tasks, an environment in which the game answers, and a chat in this process.
 
-verifiers finds these by the name of a module at the top: ``gamespiel_games``.
+verifiers finds these by the name of a module at the top, ``gamespiel_games``, which is in ``hub/prime/``.
 """
 
 from __future__ import annotations

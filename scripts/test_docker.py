@@ -131,7 +131,7 @@ def make_images(base: str) -> None:
             "-t",
             image,
         ]
-        run("docker", "build", *arguments, "-f", "docker/Dockerfile", ".", quiet=True)
+        run("docker", "build", *arguments, "-f", "hub/affinetes/Dockerfile", ".", quiet=True)
         size = run("docker", "image", "inspect", "--format", "{{.Size}}", image, quiet=True)
         print(f"built {image} in {time.monotonic() - began:.0f} s, {int(size) / 1e6:.0f} MB")
 
@@ -295,13 +295,13 @@ def check_folders() -> None:
     for kind, image in IMAGES.items():
         built = f"{image}-afs"
         try:
-            run("docker", "build", "--build-arg", f"IMAGE={image}", "-t", built, f"docker/{kind}", quiet=True)
+            run("docker", "build", "--build-arg", f"IMAGE={image}", "-t", built, f"hub/affinetes/{kind}", quiet=True)
             run("docker", "run", "--rm", built, "pip", "--version", quiet=True)  # which adds the server
             said = run("docker", "run", "--rm", built, "python", "-c", code, quiet=True)
             assert said == "False\n", said
         finally:
             subprocess.run(["docker", "rmi", "--force", built], capture_output=True)
-    print("the folders of docker/ build as afs builds them, and begin episodes")
+    print("the folders of hub/affinetes/ build as afs builds them, and begin episodes")
 
 
 def start_client(way: str) -> subprocess.Popen[str]:

@@ -31,7 +31,7 @@ from tests.gamespiel.conftest import finished, one_thread
 __all__ = ["finished", "one_thread"]
 
 ROOT = Path(__file__).parents[2]
-PAGES = [page for page in site_pages() if page not in ("docs/lab-notes.md", "SECURITY.md", "CHANGELOG.md")]
+PAGES = [page for page in site_pages() if page not in ("docs/lab-notes.md", ".github/SECURITY.md", "CHANGELOG.md")]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", CONTRIBUTING, flags=re.DOTALL))
 PLACEHOLDER = "NAME"

@@ -65,7 +65,7 @@ def test_a_server_ends_while_an_opponent_searches() -> None:
 @pytest.mark.parametrize("image", ["game", "trace"])
 def test_the_images_commands_start_a_server(image: str, tmp_path: Path) -> None:
     """Without Docker: the command of each target of the Dockerfile, with this Python and a free port."""
-    targets = (ROOT / "docker" / "Dockerfile").read_text().split("\nFROM ")
+    targets = (ROOT / "hub/affinetes/Dockerfile").read_text().split("\nFROM ")
     (target,) = [text for text in targets if text.partition("\n")[0].endswith(f" AS {image}")]
     (line,) = [line for line in target.splitlines() if line.startswith("CMD ")]
     shell, option, command = json.loads(line.removeprefix("CMD "))
@@ -114,7 +114,7 @@ def test_first_messages_follow_from_the_task_alone(folder: str, env: str, first:
         return recorded(body) if "Legal Actions:" in body["messages"][-1]["content"] else "?"
 
     with ModelStub(reply) as stub, served("--env", env) as url:
-        command = [sys.executable, "-c", VALIDATE, url, "validate", str(ROOT / "docker" / folder)]
+        command = [sys.executable, "-c", VALIDATE, url, "validate", str(ROOT / "hub/affinetes" / folder)]
         options = ["--num-tests", "5", "--task-id-start", str(first), "--output", str(tmp_path)]
         said = subprocess.run(
             [*command, *options, "--base-url", stub.url], check=True, capture_output=True, text=True

@@ -349,7 +349,7 @@ def test_the_command_names_the_injector(
 
 
 def test_the_container_names_source_and_injector(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = Path(__file__).parents[3] / "docker" / "trace" / "env.py"
+    file = Path(__file__).parents[3] / "hub/affinetes/trace" / "env.py"
     spec = spec_from_file_location("container_env", file)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
