@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -14,6 +11,7 @@ from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
 from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 from gamespiel.comparison.contenders import Contender
 from gamespiel.comparison.options import CompareOptions
+from gamespiel.endpoints.at_once import play_at_once
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling
 from gamespiel.endpoints.endpoint import parse_endpoint
 from gamespiel.endpoints.opponent import close_opponents
@@ -21,13 +19,11 @@ from gamespiel.endpoints.patience import patience_of_agents
 from gamespiel.environments.making import make_envs, make_reply_env
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import Deal
+from gamespiel.measure.journal import Row
 
 if TYPE_CHECKING:  # baselines are compared without a learning library
     from gamespiel.agents.policy import LLMPolicy
     from gamespiel.agents.sampling.decisions import Answer
-
-SOON = 5.0
-"""Most seconds for which Ctrl-C waits for the threads."""
 
 
 class Hand(NamedTuple):
@@ -44,7 +40,7 @@ class Hand(NamedTuple):
     seat: int | None
 
 
-Record = dict[str, Any]
+Record = Row
 """An episode as it was played: score (None for a fault), result, returns and history, and what went wrong."""
 
 Keep = Callable[[Hand, Record], None]
@@ -189,34 +185,17 @@ class EndpointPlayer:
             EndpointError: the endpoint failed an episode; those under way were played to their end first.
             KeyboardInterrupt: Ctrl-C; those under way were given up.
         """
-        waiting, running = list(reversed(hands)), set[Future[None]]()
-        stopped, failed = threading.Event(), None
-        threads = ThreadPoolExecutor(self._options.concurrency, thread_name_prefix="gamespiel.comparison")
+        play_at_once(
+            hands,
+            partial(self._play_one, keep=keep),
+            self._stop,
+            self._options.concurrency,
+            lambda: on_step(True, 1),
+        )
 
-        def one(hand: Hand) -> None:
-            if not stopped.is_set():
-                self._play_one(hand, keep)
-
-        try:
-            while (waiting and failed is None) or running:
-                while waiting and failed is None and len(running) < self._options.concurrency:
-                    running.add(threads.submit(one, waiting.pop()))
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    failed = failed or future.exception()
-                    on_step(True, 1)
-        except BaseException:
-            stopped.set()
-            end = time.monotonic() + SOON
-            while running and time.monotonic() < end:
-                self._chat.close()  # once is not enough: a thread may have been on its way to a request
-                close_opponents()
-                running = wait(running, timeout=0.05).not_done
-            raise
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-        if failed is not None:
-            raise failed
+    def _stop(self) -> None:
+        self._chat.close()
+        close_opponents()
 
     def _play_one(self, hand: Hand, keep: Keep) -> None:
         player = kind_of(self._config.env).player

@@ -30,13 +30,13 @@ from gamespiel.comparison.hands import (
     make_baseline_player,
     make_policy_player,
 )
-from gamespiel.comparison.journal import Journal, open_journal
 from gamespiel.comparison.options import CompareOptions
 from gamespiel.comparison.table import print_comparison
 from gamespiel.config import Config, InvalidValueError, require_built, to_dict
 from gamespiel.environments.making import evaluation_config, make_one_env, pin_tasks
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import Deal
+from gamespiel.measure.journal import Journal, Row, open_journal
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import name_results, reserve_results, write_json
 from gamespiel.statistics.means import estimate_mean
@@ -75,7 +75,7 @@ def compare(options: CompareOptions, console: Console | None = None) -> dict[str
     first = options.output or name_results("compare", names, label)
     with (
         reserve_results(question, first, options.output) as path,
-        open_journal(question, first, options.resume, console) as journal,
+        open_journal(question, first, _find_key, _is_fault, options.resume, console) as journal,
     ):
         run = _Run(options, deals, journal, console)
         run.play()
@@ -132,6 +132,26 @@ def _describe(options: CompareOptions, games: Sequence[str]) -> dict[str, Any]:
     }
 
 
+Key = tuple[str, int]
+"""The name of a contender, and the place of an episode."""
+
+
+def _find_key(row: Row) -> Key:
+    return str(row["contender"]), int(row["place"])
+
+
+def _is_fault(row: Row) -> bool:
+    return row["score"] is None
+
+
+def _keep_hand(journal: Journal[Key], contender: str, hand: Hand, record: Row) -> None:
+    deal = hand.deal
+    journal.keep({
+        "contender": contender, "place": hand.place, "game": deal.game, "deal": deal.number,
+        "task_id": deal.address.task_id, "seed": deal.address.seed, "seat": hand.seat, **record,
+    })  # fmt: skip
+
+
 class _Run:
     """One comparison under way.
 
@@ -147,7 +167,7 @@ class _Run:
     """
 
     def __init__(
-        self, options: CompareOptions, deals: Sequence[Deal], journal: Journal, console: Console
+        self, options: CompareOptions, deals: Sequence[Deal], journal: Journal[Key], console: Console
     ) -> None:
         self._options, self._journal, self._console = options, journal, console
         self._hands = list_hands(deals)
@@ -219,7 +239,7 @@ class _Run:
         said = f"{name}: playing {len(left):,} episodes, rounds {block[0].deal.number + 1} … "
         said += f"{block[-1].deal.number + 1} of {self._options.num_episodes}"
         with report_progress(self._console, said, len(left)) as on_step:
-            player.play(left, partial(self._journal.keep, name), on_step)
+            player.play(left, partial(_keep_hand, self._journal, name), on_step)
 
     def columns(self) -> dict[str, dict[str, Column]]:
         """Returns the results so far: game to contender to column."""
@@ -249,7 +269,8 @@ class _Run:
             },
             "differences": [one.to_dict() for one in differences],
             "ratings": None if rated is None else _ratings_to_dict(names, columns, rated),
-            "episodes": self._journal.rows(),
+            # By place, and then in the order in which they were played.
+            "episodes": sorted(self._journal.played.values(), key=lambda row: row["place"]),
         }
 
 

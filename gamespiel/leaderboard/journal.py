@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gamespiel.leaderboard.board import Board, BoardError, Row, Unit, check_row
-from task_gym.files import NO_JSON, append_line, explain_json, write_atomically
+from gamespiel.measure.journal import read_lines
+from task_gym.files import append_line
 
 try:
     import fcntl
@@ -39,24 +40,17 @@ class Journal:
                 append_line(self.file, json.dumps({"entry": entry}))
 
     def _read(self, board: Board, head: dict[str, Any]) -> None:
-        whole, _, cut = self.file.read_bytes().rpartition(b"\n")
-        if cut:  # by a kill, in the middle of a line
-            write_atomically(self.file, whole + b"\n" if whole else b"")
-        for number, line in enumerate(whole.split(b"\n") if whole else [], 1):
-            try:
-                row = json.loads(line)
-                if "unit" in row:
-                    name, task, deal = row["unit"]
-                    board.played[name, task, deal] = [check_row(own) for own in row["rows"]]
-                elif "entry" in row:
-                    board.entries.setdefault(row["entry"]["name"], row["entry"])
-                elif row != head:
-                    raise ValueError(f"it is of the board {json.dumps(row):.120}, not {json.dumps(head)}")
-            except (*NO_JSON, LookupError, TypeError) as error:
-                raise BoardError(
-                    f"{str(self.file)!r}, line {number}: {explain_json(error)}; without this file, what was "
-                    "played since the board was written is played again"
-                ) from error
+        def take(row: dict[str, Any]) -> None:
+            if "unit" in row:
+                name, task, deal = row["unit"]
+                board.played[name, task, deal] = [check_row(episode) for episode in row["rows"]]
+            elif "entry" in row:
+                board.entries.setdefault(row["entry"]["name"], row["entry"])
+            elif row != head:
+                raise ValueError(f"it is of the board {json.dumps(row):.120}, not {json.dumps(head)}")
+
+        advice = "without this file, what was played since the board was written is played again"
+        read_lines(self.file, take, BoardError, advice)
 
     def enter(self, entry: dict[str, Any]) -> None:
         """Writes that an agent plays."""

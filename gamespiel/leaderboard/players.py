@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +14,7 @@ from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.rollout import Decide, Episode, Masks, play
 from gamespiel.agents.sampling.noise import Address, Purpose
 from gamespiel.comparison.contenders import Contender
+from gamespiel.endpoints.at_once import play_at_once
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling
 from gamespiel.endpoints.endpoint import parse_endpoint
 from gamespiel.endpoints.patience import patience_of_agents
@@ -249,7 +248,6 @@ class EndpointPlayer:
         sampling = Sampling(options.temperature, options.max_new_tokens)
         self._chat = Chat(parse_endpoint(name), sampling, patience_of_agents(options.request_s))
         self._concurrency, self._lists = options.concurrency, list_actions
-        self._stopped = threading.Event()
 
     def play(self, hands: Sequence[Hand]) -> list[Row]:
         """Plays the episodes.
@@ -258,23 +256,19 @@ class EndpointPlayer:
             EndpointError: the endpoint is away or refuses: nothing of the deal counts, and it can be played
                 again.
         """
-        threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="gamespiel.leaderboard")
-        try:
-            return [future.result() for future in [threads.submit(self._play_one, hand) for hand in hands]]
-        except BaseException:
-            self._stopped.set()
-            self._chat.close()
-            raise
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+        rows: dict[int, Row] = {}
+
+        def play_one(hand: Hand) -> None:
+            rows[hand.place] = self._play_one(hand)
+
+        play_at_once(hands, play_one, self._chat.close, self._concurrency)
+        return [rows[hand.place] for hand in hands]
 
     def _play_one(self, hand: Hand) -> Row:
         from gamespiel.endpoints.games import play_game
         from gamespiel.endpoints.traces import ask_trace
         from trace_gym.envs.text import CodeTraceEnv
 
-        if self._stopped.is_set():
-            raise EndpointError("stopped")
         if hand.task.startswith(TRACE):
             found = ask_trace(self._chat, CodeTraceEnv(), hand.task_id, hand.seed)
         else:

@@ -152,7 +152,7 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (kept,) = tmp_path.glob("*.jsonl")
     kept.write_bytes(kept.read_bytes() + '{"contender": "ra·'.encode()[:-1])  # cut by a kill
     assert len(kept.read_text(errors="ignore").splitlines()) == 9
-    with pytest.raises(InvalidValueError, match="has 8 episodes of this comparison: --resume"):
+    with pytest.raises(InvalidValueError, match="has 8 episodes of this command: --resume"):
         run_comparison(tmp_path, given, *names, num_episodes=6)
     assert run_comparison(tmp_path, given, *names, num_episodes=6, resume=True) == expected
     # Over: the same command begins anew, and says the same.
