@@ -158,11 +158,12 @@ def add_exploit_options(exploit: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="HOW",
-        help="exact (small games, known probabilities), search, train [exact, else search and train]",
+        help="exact (small games, known probabilities), search, train [exact, else search and train; of an "
+        "endpoint exact, else search]",
     )
     for name, value, text in (
         ("num_episodes", 200, "deals on which the exploiter is measured, from both seats"),
-        ("choose_episodes", 50, "other deals, on which it is chosen"),
+        ("choose_episodes", 50, "other deals, on which it is chosen; against endpoints at most num_episodes"),
         ("simulations", 100, "simulations per move of a search"),
         ("keep", 20, "lost games that are kept"),
         ("concurrency", 8, "requests at once for an endpoint's probabilities"),
@@ -170,6 +171,7 @@ def add_exploit_options(exploit: argparse.ArgumentParser) -> None:
     ):
         exploit.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} [{value}]")
     exploit.add_argument("--output", type=Path, metavar="FILE.json", help="write the results there")
+    exploit.add_argument("--yes", action="store_true", help="do not ask before an endpoint is sent requests")
 
 
 def add_serve_options(serve: argparse.ArgumentParser) -> None:

@@ -214,8 +214,9 @@ def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
     print_layers(resolved)
 
     from gamespiel.exploit.run import exploit
+    from gamespiel.exploit.spending import ask_user
 
-    exploit(options)
+    exploit(options, approve=None if args.yes else ask_user)
 
 
 def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:

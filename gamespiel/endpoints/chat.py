@@ -17,10 +17,8 @@ from gamespiel.endpoints.completion import (
     Completion,
     TopTokens,
     Usage,
-    is_stream,
     read_stream,
     read_top_tokens,
-    read_whole,
 )
 from gamespiel.endpoints.endpoint import Endpoint
 from gamespiel.endpoints.patience import Patience, patience_of_agents
@@ -37,8 +35,8 @@ _NO_COMPLETION = (ValueError, LookupError, TypeError, AttributeError, OverflowEr
 
 Message = dict[str, str]
 Answer = TypeVar("Answer", Completion, TopTokens)
-Read = Callable[[bytes | Completion], Answer]
-"""Reads an answer from a response, or from what it has streamed."""
+Read = Callable[[Any], Answer]
+"""Reads an answer from a response's bytes, or from the completion that it has streamed."""
 
 
 class EndpointError(BackendError):
@@ -111,7 +109,7 @@ class Chat:
             ClosedError: the client was closed.
             TimeoutError: the deadline has passed.
         """
-        found = self._request(self._make_body(messages, seed), _read_reply, deadline)
+        found: Completion = self._request(self._make_body(messages, seed), lambda reply: reply, deadline)
         return found.text, found.usage
 
     def request_top_tokens(
@@ -135,7 +133,7 @@ class Chat:
         if written:
             body["messages"].append({"role": "assistant", "content": written})
             body |= {"add_generation_prompt": False, "continue_final_message": True}
-        return self._request(body, _read_top_tokens, deadline)
+        return self._request(body, read_top_tokens, deadline)
 
     def _request(self, body: Any, read: Read[Answer], deadline: float) -> Answer:
         """Returns the answer to a request, tried as often as the patience allows."""
@@ -181,11 +179,12 @@ class Chat:
         """
         try:
             response, content = self._requests.wait_for(self._post(path, body, deadline))
-            if not isinstance(content, bytes) or response.status_code != 200:
+            if not response.is_success:
                 raise EndpointError(
                     f"endpoint {self.endpoint.base_url}: {path} was answered with status "
                     f"{response.status_code}"
                 )
+            assert isinstance(content, bytes), "only a reply is asked for as a stream"
             return json.loads(content)
         except CancelledError as error:
             raise self._make_closed_error() from error
@@ -225,11 +224,11 @@ class Chat:
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
             raise EndpointError(f"{where}: it cannot be asked: {error}") from error
         except _NO_COMPLETION as error:
-            return f"it sent no completion: {error!r:.100}", 0.0
+            return self._describe_malformed(error), 0.0
         status = response.status_code
         if status in self.patience.passing or status >= 500:
             return f"it answered with status {status}", _retry_after(response)
-        if status != 200:
+        if not response.is_success:
             said = content if isinstance(content, bytes) else b""
             raise (RefusedError if status in _OWN_FAULT else EndpointError)(
                 f"{where}: it refuses the request with status {status}: {_reason(said)}"
@@ -237,7 +236,18 @@ class Chat:
         try:
             return read(content), 0.0
         except _NO_COMPLETION as error:
-            return f"it sent no completion: {error!r:.100}", 0.0
+            return self._describe_malformed(error), 0.0
+
+    def _describe_malformed(self, error: Exception) -> str:
+        """Returns why a response is no completion.
+
+        Raises:
+            EndpointError: this patience asks for no other one.
+        """
+        reason = f"it sent no completion: {error!r:.100}"
+        if self.patience.upstream:
+            raise EndpointError(f"endpoint {self.endpoint.base_url}: {reason}") from error
+        return reason
 
     async def _post(self, path: str, body: Any, deadline: float) -> tuple[httpx.Response, bytes | Completion]:
         """Returns a response and its content, or the completion that it streamed.
@@ -261,7 +271,7 @@ class Chat:
                     "POST", f"{self.endpoint.base_url}{path}", json=body, timeout=limits
                 ) as response,
             ):
-                if response.status_code != 200 or not is_stream(response):
+                if not (response.is_success and body["stream"]):
                     return response, await response.aread()
                 late = f"it sent no piece of its reply for {patience.pauses:.0f} s"
 
@@ -269,22 +279,13 @@ class Chat:
                     limit.reschedule(min(now() + patience.pauses, last))
 
                 wait_on()
-                return response, await read_stream(response, wait_on)
+                choice_needed = not patience.upstream
+                return response, await read_stream(response, wait_on, choice_needed=choice_needed)
         except TimeoutError:
             raise TimeoutError(late) from None
 
     def _make_closed_error(self) -> ClosedError:
         return ClosedError(f"endpoint {self.endpoint.base_url}: the client was closed")
-
-
-def _read_reply(content: bytes | Completion) -> Completion:
-    return content if isinstance(content, Completion) else read_whole(content)
-
-
-def _read_top_tokens(content: bytes | Completion) -> TopTokens:
-    if isinstance(content, Completion):  # a stream, which nobody asked for, lists nothing
-        return TopTokens({}, 1.0, 1.0, content.usage)
-    return read_top_tokens(content)
 
 
 def _retry_after(response: httpx.Response) -> float:

@@ -12,17 +12,20 @@ class Patience:
     """The limits and repeats of requests to an endpoint.
 
     Attributes:
-        begins: Seconds until a response begins; of an endpoint that does not stream, until it is whole.
+        begins: Seconds until a response begins; of one that was not asked to stream, until it is whole.
         pauses: The most seconds between two pieces of a stream. However long it takes, a reply that goes on
             is waited for.
         retries: How often a request is tried.
         passing: Statuses below 500 after which a request is tried again. From 500 on, all are.
+        upstream: Whether responses count as upstream counts them: one without a choice is an empty reply, and
+            one that is no completion is not asked for again. Otherwise both are failures that may pass.
     """
 
     begins: float
     pauses: float
     retries: Retries
     passing: tuple[int, ...] = ()
+    upstream: bool = False
 
 
 def patience_of_agents(seconds: float = 120.0) -> Patience:
@@ -35,7 +38,7 @@ def patience_of_agents(seconds: float = 120.0) -> Patience:
 
 
 UPSTREAM = {
-    "game": Patience(600.0, 30.0, Retries(tries=11, first=1.0, longest=32.0)),
-    "trace": Patience(600.0, 30.0, Retries(tries=1, first=1.0)),
+    "game": Patience(600.0, 30.0, Retries(tries=11, first=1.0, longest=32.0), upstream=True),
+    "trace": Patience(600.0, 30.0, Retries(tries=1, first=1.0), upstream=True),
 }
 """The patience of ``evaluate`` on a server, by kind of task, as upstream's environments have it."""

@@ -116,11 +116,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def send(self, status: int, body: str, **headers: str) -> None:
         self.send_response(status)
-        self.send_header("content-length", str(len(body.encode())))
+        content = body.encode("utf-8", "surrogateescape")
+        self.send_header("content-length", str(len(content)))
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        self.wfile.write(body.encode())
+        self.wfile.write(content)
 
     def stream(self, events: Iterable[str | float]) -> None:
         """Sends events, in packets that end anywhere; a number is a pause in seconds."""

@@ -28,12 +28,22 @@ from tests.gamespiel.endpoints.models import (
 )
 
 SAID = [{"role": "user", "content": "Say it."}]
+SSE, ERROR = "text/event-stream", None
 
 
 @pytest.fixture
 def stub() -> Iterator[ModelStub]:
     with ModelStub(lambda body: " 7 ") as server:
         yield server
+
+
+def cut_off(handler: Handler) -> None:
+    handler.send_response(200)
+    handler.send_header("content-type", SSE)
+    handler.send_header("content-length", "1000")
+    handler.end_headers()
+    handler.wfile.write(delta("6").encode())
+    hang_up(handler)
 
 
 def soon() -> float:
@@ -57,14 +67,6 @@ def test_a_reply_and_its_tokens(stub: ModelStub) -> None:
 
 
 def test_passing_failures_are_tried_again_after_longer_and_longer_pauses(stub: ModelStub) -> None:
-    def cut_off(handler: Handler) -> None:
-        handler.send_response(200)
-        handler.send_header("content-type", "text/event-stream")
-        handler.send_header("content-length", "1000")
-        handler.end_headers()
-        handler.wfile.write(delta("6").encode())
-        hang_up(handler)
-
     stub.faults = [status(500), cut_off, status(200, '{"choices": ['), status(429, retry_after="7"), hang_up]
     pauses: list[float] = []
     chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
@@ -181,7 +183,7 @@ def test_an_endpoint_that_does_not_stream_is_read_whole(stub: ModelStub) -> None
 
     stub.faults = [slow]
     pauses: list[float] = []
-    patience = Patience(2.0, 20.0, Retries(tries=2, first=0.5))
+    patience = Patience(20.0, 2.0, Retries(tries=2, first=0.5))
     chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=pauses.append)
     began = time.monotonic()
     assert chat.request_reply(SAID, 0, soon())[0] == "7"
@@ -249,17 +251,93 @@ def test_closing_ends_a_request_and_a_pause(stub: ModelStub) -> None:
 def test_content_may_be_missing(stub: ModelStub) -> None:
     stub.faults = [
         status(200, completion(None, 3)),
-        status(200, '{"choices": []}'),
-        streamed(delta(None), "data: [DONE]\n\n"),
-        streamed(event({"choices": []})),
-        streamed("data: [DONE]\n\n"),
+        streamed(delta(None), DONE),
     ]
     chat = Chat(Endpoint("m", stub.url))
-    for _ in range(5):
+    for _ in range(2):
         assert chat.request_reply(SAID, 0, soon())[0] == ""
-    assert len(stub.asked) == 5
-    stub.faults = [status(200, '{"choices": [{"message": {"content": "\\ud800 7"}}]}')]
-    assert chat.request_reply(SAID, 0, soon())[0] == "? 7"  # half a surrogate pair is no character
+    assert len(stub.asked) == 2
+
+
+DONE = "data: [DONE]\n\n"
+SIX, FIVE = delta("6"), delta("5")
+
+READ = {
+    "text/plain": (SIX + DONE, "text/plain", "6"),
+    "upper case": (SIX + DONE, "TEXT/EVENT-STREAM", "6"),
+    "events called JSON": (SIX + DONE, "application/json", "6"),
+    "CRLF": ((SIX + FIVE + DONE).replace("\n", "\r\n"), SSE, "65"),
+    "CR": ((SIX + FIVE + DONE).replace("\n", "\r"), SSE, "65"),
+    "no [DONE]": (SIX, SSE, "6"),
+    "more after [DONE]": (SIX + DONE + FIVE, SSE, "6"),
+    "an event in two lines": (SIX.replace('"delta"', '\ndata: "delta"') + DONE, SSE, "6"),
+    "no empty line after the last event": (SIX + FIVE.rstrip() + "\n", SSE, "6"),
+    "no empty line between events": (SIX.rstrip() + "\n" + FIVE + DONE, SSE, ERROR),
+    "events with an id": ("id: 1\n" + SIX + "id: 2\n" + FIVE + DONE, SSE, "65"),
+    "an event that is an id": ("id: 1\n\n" + SIX + DONE, SSE, ERROR),
+    "a comment after an id": ("id: 1\n" + SIX + ": ping\n\n" + DONE, SSE, ERROR),
+    "an event that is a name": ("event: ping\n\n" + SIX + DONE, SSE, ERROR),
+    "an event that is a time": ("retry: 3000\n\n" + SIX + DONE, SSE, ERROR),
+    "an event without data": ("data:\n\n" + SIX + DONE, SSE, ERROR),
+    "an error that is empty": (event({"error": {}}) + SIX + DONE, SSE, "6"),
+    "an error": (SIX + event({"error": "out of memory"}) + DONE, SSE, ERROR),
+    "no JSON": ("data: {\n\n" + SIX + DONE, SSE, ERROR),
+    "no UTF-8": (SIX.replace("6", "\udcff") + DONE, SSE, ERROR),
+    "a lone surrogate": (SIX.replace("6", r"\ud800 6") + DONE, SSE, ERROR),
+}
+"""What a response without faults of HTTP is: its body, its type of content, and the reply that upstream reads
+from it with openai 3.57.0. The surrogate is an error there in the next request, which cannot be encoded."""
+
+NO_CHOICE = {
+    "a whole completion": (completion("6", 1), "application/json", "6"),
+    "a whole completion, called events": (completion("6", 1), SSE, "6"),
+    "no whole choice": ('{"choices": []}', "application/json", ERROR),
+    "no choice in pieces": (event({"choices": []}) + DONE, SSE, ERROR),
+    "[DONE]": (DONE, SSE, ERROR),
+    "nothing": ("", SSE, ERROR),
+    "a page": ("<html>busy</html>", "text/html", ERROR),
+    "an error as JSON": ('{"error": {"message": "out of memory"}}', "application/json", ERROR),
+}
+"""Responses without a piece of a choice: the body, its type of content, and the reply that an agent is taken
+to have said. Upstream reads an empty reply from all of them."""
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "reply"), [*READ.values(), *NO_CHOICE.values()], ids=[*READ, *NO_CHOICE]
+)
+def test_agents_without_a_completion_are_asked_again(
+    stub: ModelStub, body: str, content_type: str, reply: str | None
+) -> None:
+    stub.faults = [status(200, body, content_type=content_type)]
+    pauses: list[float] = []
+    chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
+    said = chat.request_reply(SAID, 0, soon())[0]
+    assert (said, pauses) == ((reply, []) if reply is not None else ("7", [0.5]))
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "reply"),
+    [*READ.values(), *((*case[:2], "") for case in NO_CHOICE.values())],
+    ids=[*READ, *NO_CHOICE],
+)
+def test_evaluate_counts_responses_as_upstream_does(
+    stub: ModelStub, body: str, content_type: str, reply: str | None
+) -> None:
+    stub.faults = [status(200, body, content_type=content_type)]
+    chat = Chat(Endpoint("m", stub.url), patience=UPSTREAM["game"], sleep=lambda seconds: None)
+    if reply is None:
+        with pytest.raises(EndpointError, match=rf"endpoint {stub.url}: it sent no completion"):
+            chat.request_reply(SAID, 0, soon())
+    else:
+        assert chat.request_reply(SAID, 0, soon())[0] == reply
+    assert len(stub.asked) == 1
+
+
+def test_evaluate_asks_again_for_a_stream_that_broke_as_upstream_does(stub: ModelStub) -> None:
+    stub.faults = [cut_off]
+    pauses: list[float] = []
+    chat = Chat(Endpoint("m", stub.url), patience=UPSTREAM["game"], sleep=pauses.append)
+    assert (chat.request_reply(SAID, 0, soon())[0], pauses) == ("7", [1.0])
 
 
 def test_endpoint_names_have_a_model_and_a_url() -> None:
