@@ -208,8 +208,12 @@ def add_serve_options(serve: argparse.ArgumentParser) -> None:
     for name, what in (
         ("hosts", "names with a dot under which it may be asked without a token"),
         ("evaluate_hosts", "hosts that evaluate may ask; '*' for all"),
+        ("key_hosts", "hosts that get this server's CHUTES_API_KEY, beside those of chutes.ai"),
     ):
         serve.add_argument(f"--{name}", type=_split_list, metavar="HOST,…", help=what)
+    serve.add_argument(
+        "--upstream_search", action="store_true", help="the opponent mcts is upstream's search in Python"
+    )
 
 
 def _split_list(text: str) -> tuple[str, ...]:

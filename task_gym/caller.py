@@ -66,6 +66,31 @@ class Caller:
         if self._left:
             raise CallerLeftError
 
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """Ends, after so many seconds, what the context has begun for this caller, as if the caller left.
+
+        Raises:
+            TimeoutError: the seconds were over.
+            CallerLeftError: the caller has left.
+        """
+        part = Caller(self.search_s, each=self._each, name=self.name)
+        part._left_s = self._left_s
+        timer = threading.Timer(seconds, part.leave)
+        timer.daemon = True
+        token = CALLER.set(part)
+        try:
+            with self.ending(part.leave):
+                timer.start()
+                yield
+        except CallerLeftError:
+            self.require_presence()
+            raise TimeoutError from None
+        finally:
+            timer.cancel()
+            CALLER.reset(token)
+            self._left_s = part._left_s
+
     def search_time(self) -> float:
         """Returns the seconds of processor time that the next search may take."""
         return self.search_s if self._each else max(self._left_s, 0.0)

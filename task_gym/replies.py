@@ -26,9 +26,6 @@ _DIGITS = re.compile(r"\d+")
 _WORD_NUMBER = re.compile(r"\b\d+\b")
 _SYMBOLS = re.compile(r"[^a-z0-9]+")
 
-_LONGEST_ID = 18
-"""Longer runs of digits name no action, and Python refuses to convert the longest of them."""
-
 
 class ReplyText(str):
     """A reply that carries the tokens in which a policy wrote it, so that nobody need tokenise it again.
@@ -241,9 +238,8 @@ def _end_alone(reply: str, name: str) -> int:
 
 
 def _legal_id(digits: str, legal: Container[int]) -> int | None:
-    if len(digits) > _LONGEST_ID:
-        digits = digits.lstrip("0") or "0"
-        if len(digits) > _LONGEST_ID:
-            return None
-    action = int(digits)
+    try:
+        action = int(digits)  # of any script
+    except ValueError:  # Python refuses thousands of digits
+        return None
     return action if action in legal else None

@@ -97,6 +97,11 @@ class LocalBackend:
         """The opponent of this episode, or its stand-in."""
         return self._match.playing
 
+    @property
+    def seat(self) -> int:
+        """The caller's seat."""
+        return self._seat
+
     def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> Turn:
         """Begins an episode and plays up to the caller's first turn.
 

@@ -126,7 +126,7 @@ def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
     options = ServeOptions(
         args.env, args.host, args.port, args.source, args.injector, args.max_sessions, args.idle_s,
         args.max_body, args.hosts or (), args.evaluate_hosts, import_modules(args.imports),
-        args.max_sessions_per_caller, args.search_s,
+        args.max_sessions_per_caller, args.search_s, args.upstream_search, args.key_hosts or (),
     )  # fmt: skip
 
     from gamespiel.serving.run import serve

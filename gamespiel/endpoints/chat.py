@@ -227,7 +227,8 @@ class Chat:
             return self._describe_malformed(error), 0.0
         status = response.status_code
         if status in self.patience.passing or status >= 500:
-            return f"it answered with status {status}", _retry_after(response)
+            wish = 0.0 if self.patience.upstream else _retry_after(response)
+            return f"it answered with status {status}", wish
         if not response.is_success:
             said = content if isinstance(content, bytes) else b""
             raise (RefusedError if status in _OWN_FAULT else EndpointError)(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import game_gym.opponents  # noqa: F401  (registers them)
-from game_gym.backends import LocalBackend, Turn
+from game_gym.backends import Ending, LocalBackend, Turn
 from game_gym.conversation import TRIES, refusal_message, system_message, turn_message
 from game_gym.spec import State, Variant
 from game_gym.task import Task
@@ -17,8 +18,11 @@ from gamespiel.endpoints.chat import Chat, EndpointError, Message
 from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.history import tell_actions
 from gamespiel.endpoints.stopwatch import Stopwatch
+from task_gym.caller import CALLER
+from task_gym.checks import is_whole
 from task_gym.contract import is_success
 from task_gym.errors import StateTextError
+from task_gym.remote.protocol import REFUSED_ARGUMENTS
 from task_gym.replies import visible, whole_reply
 
 TIMEOUT = EPISODE_S["game"]
@@ -119,7 +123,8 @@ def play_game(
         task: The game.
         seed: Its seed, which the protocol "evaluate" expands.
         opponent: The opponent's name.
-        timeout: Seconds that the game may take. A reply is given up then; an opponent's move is waited for.
+        timeout: Seconds that the game may take. A reply is given up then, and the search of an opponent if
+            it runs for a ``task_gym.caller.Caller``; other moves of opponents are waited for.
         seat: The model's seat; None for the one that the seed gives.
         list_actions: Whether the model is shown the list of legal actions, as upstream shows it.
     """
@@ -127,37 +132,72 @@ def play_game(
     reply = _count_usage(chat, seed, began + timeout, used)
     speaker, error, kind = Speaker(variant, reply, list_actions), "", "game_failure"
     backend = LocalBackend("evaluate", rules=False, make_bot=stopwatch.make_bot)
-    turn = opening = backend.start(task, seed, opponent, seat)
+    ending: Ending | None = None
+    caller = CALLER.get()
     try:
-        for turn in _play_turns(backend, opening, speaker, began + timeout):
-            if turn.ending is not None and turn.ending.result == "fault":
-                error = turn.ending.fault or "the game was left without a legal move and without an end"
+        with nullcontext() if caller is None else caller.limited(timeout):
+            opening = backend.start(task, seed, opponent, seat)
+            for turn in _play_turns(backend, opening, speaker, began + timeout):
+                ending = turn.ending
+        if ending is not None and ending.result == "fault":
+            error = ending.fault or "the game was left without a legal move and without an end"
     except TimeoutError:
         error = f"the game was not over after {timeout:g} s"
     except StateTextError as failure:
         error = str(failure)
     except EndpointError as failure:
         error, kind = str(failure), chat.classify_failure(failure)
-    score = 0.0 if turn.ending is None or turn.ending.score is None else turn.ending.score
-    told = tell_actions(variant, backend.state, turn.seat)
+    score = 0.0 if ending is None or ending.score is None else ending.score
+    told = tell_actions(variant, backend.state, backend.seat)
     extra = {
         "conversation": speaker.conversation,
         "action_history": told.actions,
         "observation": told.observation,
-        **_describe_task(task, seed, opponent),
-        **_describe_returns(turn, speaker.gave_up),
+        **_describe_task(variant.spec.name, task.task_id, seed, opponent),
+        **_describe_returns(ending, backend.seat, speaker.gave_up),
         "usage": used.to_dict(),
         "refused_replies": speaker.refused,
         "given_up": speaker.gave_up,
-        **stopwatch.to_dict(turn.seat),
+        **stopwatch.to_dict(backend.seat),
     }
-    return {
-        "task_name": f"openspiel:{variant.spec.name}",
+    return _describe_result(variant.spec.name, score, time.monotonic() - began, extra, error, kind)
+
+
+def describe_refused_game(
+    error: str, game: str | None, task_id: Any, seed: Any, opponent: Any
+) -> dict[str, Any]:
+    """Returns what upstream's ``evaluate`` returns of a game that cannot begin.
+
+    Args:
+        error: Why it cannot.
+        game: The game's name; None if it is not known.
+        task_id: The task id, as it was given.
+        seed: The seed, as it was given.
+        opponent: The opponent, as it was given.
+    """
+    game = game or "unknown"
+    extra = {
+        "conversation": [],
+        "action_history": [],
+        "observation": None,
+        **_describe_task(game, task_id, seed, opponent),
+        **_describe_returns(None, int(seed) % 2 if is_whole(seed) else None, False),
+        "usage": Usage().to_dict(),
+    }
+    return _describe_result(game, 0.0, 0.0, extra, error, REFUSED_ARGUMENTS)
+
+
+def _describe_result(
+    game: str, score: float, seconds: float, extra: dict[str, Any], error: str, kind: str
+) -> dict[str, Any]:
+    result = {
+        "task_name": f"openspiel:{game}",
         "score": score,
         "success": is_success(score),
-        "time_taken": time.monotonic() - began,
+        "time_taken": seconds,
         "extra": extra,
-    } | ({"error": error, "error_type": kind} if error else {})
+    }
+    return result | {"error": error, "error_type": kind} if error else result
 
 
 def _count_usage(chat: Chat, seed: int, deadline: float, used: Usage) -> Reply:
@@ -171,21 +211,20 @@ def _count_usage(chat: Chat, seed: int, deadline: float, used: Usage) -> Reply:
     return reply
 
 
-def _describe_returns(turn: Turn, gave_up: bool) -> dict[str, Any]:
-    returns = None if turn.ending is None or gave_up else turn.ending.returns
+def _describe_returns(ending: Ending | None, seat: int | None, gave_up: bool) -> dict[str, Any]:
+    returns = None if ending is None or gave_up else ending.returns
     return {
-        "llm_player_id": turn.seat,
-        "final_return": None if returns is None else returns[turn.seat],
+        "llm_player_id": seat,
+        "final_return": None if returns is None or seat is None else returns[seat],
         "all_returns": returns,
     }
 
 
-def _describe_task(task: Task, seed: int, opponent: str) -> dict[str, Any]:
-    game = task.variant.spec.name
+def _describe_task(game: str, task_id: Any, seed: Any, opponent: Any) -> dict[str, Any]:
     return {
         "task_type": game,
         "game_name": game,
-        "task_id": task.task_id,
+        "task_id": task_id,
         "seed": seed,
         "opponent_type": opponent,
     }

@@ -17,8 +17,9 @@ class Patience:
             is waited for.
         retries: How often a request is tried.
         passing: Statuses below 500 after which a request is tried again. From 500 on, all are.
-        upstream: Whether responses count as upstream counts them: one without a choice is an empty reply, and
-            one that is no completion is not asked for again. Otherwise both are failures that may pass.
+        upstream: Whether responses count as upstream counts them: one without a choice is an empty reply, one
+            that is no completion is not asked for again, and a wish to wait is not read. Otherwise the first
+            two are failures that may pass.
     """
 
     begins: float

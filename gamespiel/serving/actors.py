@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from abc import ABC, abstractmethod
@@ -48,6 +49,10 @@ class ServedEpisode(Protocol):
 E = TypeVar("E", bound=ServedEpisode)
 
 
+class HostError(ArgumentError):
+    """A host that the server's operator does not let ``evaluate`` ask."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """The arguments of ``evaluate`` that all kinds of task have, as a caller gave them.
@@ -58,7 +63,7 @@ class Asked:
         base_url: The endpoint's address, up to and with "/v1".
         timeout: Seconds; None for the kind's own.
         temperature: The temperature; None for the endpoint's own.
-        api_key: The endpoint's key; None for ``CHUTES_API_KEY``, which goes only to chutes.ai.
+        api_key: The endpoint's key; without it the server's own, if it is for this host.
         max_tokens: The most tokens of a reply; None for the endpoint's own limit.
     """
 
@@ -91,6 +96,7 @@ class Actor(ABC, Generic[E]):
         self.sessions: Sessions[E] = Sessions(
             options.max_sessions, options.idle_s, each=options.sessions_per_caller()
         )
+        self._key_hosts = options.key_hosts
         self._chats: set[Chat] = set()
         self._lock, self._ended = threading.Lock(), False
         self.methods: Mapping[str, Callable[..., Any]] = {
@@ -173,9 +179,8 @@ class Actor(ABC, Generic[E]):
             check_whole("max_tokens", asked.max_tokens, 1 << 31, ArgumentError)
         if not isinstance(asked.api_key, str | None):
             raise ArgumentError("api_key: no text was given, allowed: None or a text")
-        key = chutes_key(str(asked.base_url)) if asked.api_key is None else asked.api_key
         timeout = EPISODE_S[self.kind] if asked.timeout is None else float(asked.timeout)
-        endpoint = self._make_endpoint(asked.model, asked.base_url, key)
+        endpoint = self._make_endpoint(asked)
         patience = UPSTREAM[self.kind]
         if self.kind == "trace":
             patience = replace(patience, begins=timeout)
@@ -212,16 +217,21 @@ class Actor(ABC, Generic[E]):
         info = {**self.unknown_info, "error": explain_error(kind, message)}
         return _add_episode_id(turn(message, 0.0, True, True, info), episode_id or None)
 
-    def _make_endpoint(self, model: Any, base_url: Any, key: str) -> Endpoint:
-        """Returns an endpoint that evaluate may ask."""
-        endpoint = Endpoint(model, base_url, key)
-        if not fits(httpx.URL(endpoint.base_url).host, self.evaluation_hosts):
+    def _make_endpoint(self, asked: Asked) -> Endpoint:
+        """Returns an endpoint that evaluate may ask, with its key."""
+        endpoint = Endpoint(asked.model, asked.base_url, asked.api_key or "")
+        host = httpx.URL(endpoint.base_url).host
+        if not fits(host, self.evaluation_hosts):
             allowed = f"hosts {', '.join(self.evaluation_hosts)}" if self.evaluation_hosts else "none"
-            raise ArgumentError(
+            raise HostError(
                 f"base_url: {endpoint.base_url!r:.200} was given, allowed: {allowed}; the server's operator "
                 f"allows hosts by --evaluate_hosts, and all of them by a token in {TOKEN}"
             )
-        return endpoint
+        if endpoint.api_key:
+            return endpoint
+        named = fits(host, self._key_hosts)
+        key = os.environ.get("CHUTES_API_KEY", "") if named else chutes_key(endpoint.base_url)
+        return replace(endpoint, api_key=key)
 
 
 def explain_error(kind: str, message: str) -> Response:

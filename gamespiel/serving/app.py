@@ -15,6 +15,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -34,7 +35,6 @@ from gamespiel.serving.lanes import Lane
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import FullError
 from task_gym.caller import CALLER, Caller, CallerLeftError
-from task_gym.checks import is_number
 from task_gym.errors import SandboxError, TaskGymError, unknown
 from task_gym.remote.settings import TOKEN
 
@@ -75,7 +75,7 @@ class Refusal(Exception):
 
 
 class Late(Exception):
-    """A call that was given up because it took too long."""
+    """A call without a result in its time, or with a time that no call can take."""
 
 
 _CLOSE = {"connection": "close"}
@@ -240,10 +240,11 @@ class Server:
         return all(lane.is_idle(timeout) for lane in (self._calls, self._evaluations))
 
     def _admit_request(self, request: Request) -> None:
-        """Raises Refusal unless the request carries the token and is JSON.
+        """Raises Refusal unless the request carries the token and is none of a page in a browser.
 
-        A page in a browser cannot send JSON to another site without asking, so it cannot play here. Without a
-        token, the request must also name the server as its own users do, and not as a page could.
+        A page cannot send JSON to another site without asking, and what it can send has a header ``Origin``
+        or ``Sec-Fetch-Site``. Programs have neither, so their content may be of any type, as upstream's.
+        Without a token, the request must also name the server as its own users do, and not as a page could.
         """
         host = request.headers.get("host", "")
         if not self._token and not is_own_name(host, self._options.hosts):
@@ -258,8 +259,8 @@ class Server:
         if int(request.headers.get("content-length", "0")) > most:  # h11 lets only digits pass
             raise Refusal(413, f"the request has more than {most} bytes, which is the most")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise Refusal(415, f"content-type: {kind!r:.80} was given, allowed: application/json")
+        if kind != "application/json" and {"origin", "sec-fetch-site"} & set(request.headers):
+            raise Refusal(415, f"content-type: {kind!r:.80} was given by a page, allowed: application/json")
 
     async def _read_body(self, request: Request) -> bytes:
         most, body = self._options.max_body, bytearray()
@@ -274,7 +275,7 @@ class Server:
         name, args, kwargs = asked.get("method"), asked.get("args", []), asked.get("kwargs", {})
         call = self._bind(name, args, kwargs)
         timeout = call.kwargs.get("timeout")
-        return replace(call, timeout=float(timeout)) if is_number(timeout) else call
+        return call if timeout is None else replace(call, timeout=_read_timeout(timeout))
 
     def _parse_named(self, name: str, body: bytes) -> Call:
         asked = self._parse_object(body) if body.strip() else {}
@@ -367,6 +368,17 @@ class Http(uvicorn.Server):
         """Ends the calls under way, and waits for them as uvicorn does."""
         self._server.end()
         await super().shutdown(sockets)
+
+
+def _read_timeout(given: Any) -> float:
+    """Returns the seconds that a call may take, or raises Late, as upstream answers it."""
+    try:
+        seconds = float(given)
+    except (TypeError, ValueError, OverflowError):
+        seconds = 0.0
+    if not 0 < seconds < inf:
+        raise Late(f"timeout: {given!r:.80} was given, allowed: a number of seconds above 0")
+    return seconds
 
 
 async def _has_left(request: Request) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyspiel
 
 import game_gym.opponents  # noqa: F401  (registers them)
 from game_gym.backends import LocalBackend, Turn
@@ -20,12 +21,20 @@ from game_gym.protocols import PROTOCOLS
 from game_gym.spec import choice_lines
 from game_gym.task import CONFIGS, Task, TaskSet, decode
 from gamespiel.endpoints.chat import Chat
-from gamespiel.endpoints.games import play_game
+from gamespiel.endpoints.games import describe_refused_game, play_game
 from gamespiel.endpoints.logprobs import collect_full_logprobs
-from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Asked, Response, explain_error, turn
+from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Asked, HostError, Response, explain_error, turn
 from gamespiel.serving.options import ServeOptions
 from task_gym.contract import CLOSING, ILLEGAL_REWARD
-from task_gym.errors import ArgumentError, OpponentError, check_choice, unknown
+from task_gym.errors import (
+    ArgumentError,
+    GameError,
+    OpponentError,
+    SeedError,
+    TaskIdError,
+    check_choice,
+    unknown,
+)
 from task_gym.processes import OFFERED
 from task_gym.replies import Parser, first_number, whole_reply
 
@@ -48,15 +57,16 @@ class GameEpisode:
     Args:
         task: The game.
         seed: Its seed.
-        opponent: The opponent's name.
+        opponent: The opponent's name, as the request has it.
+        player: The name of the opponent that plays.
         seeding: "openenv" or "evaluate".
     """
 
-    def __init__(self, task: Task, seed: int, opponent: str, seeding: str) -> None:
+    def __init__(self, task: Task, seed: int, opponent: str, player: str, seeding: str) -> None:
         self._task, self._seed, self._opponent = task, seed, opponent
         self._parse = _PARSERS[seeding]
         self._backend: LocalBackend | None = LocalBackend(seeding, rules=True)
-        self._turn = self._backend.start(task, seed, opponent)
+        self._turn = self._backend.start(task, seed, player)
         self._paid = 0.0
         self._note_turn(self._backend)
 
@@ -91,7 +101,10 @@ class GameEpisode:
         # As upstream shows it after the first turn: without the rules.
         self._text = now.text if now.ending is not None else without_rules(now.text, self._task.variant)
         self._playing = backend.playing
-        self._moves = sum(pair.player >= 0 for pair in backend.state.full_history())
+        # As upstream counts them: moves that are made together are one.
+        seats = [pair.player for pair in backend.state.full_history() if pair.player >= 0]
+        together = self._task.variant.game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+        self._moves = seats.count(now.seat) if together else len(seats)
         if now.ending is not None:
             self._backend = None
 
@@ -132,6 +145,7 @@ class GameActor(Actor[GameEpisode]):
     def __init__(self, options: ServeOptions) -> None:
         super().__init__(options)
         self._opponents = (*OPPONENTS, *options.opponents)
+        self._search = "mcts-python" if options.upstream_search else "mcts"
 
     def start(self) -> None:
         """Begins to start what searches."""
@@ -141,10 +155,14 @@ class GameActor(Actor[GameEpisode]):
     def reset(
         self, task_id: Any = None, seed: Any = None, opponent: Any = "mcts", seeding: Any = "openenv"
     ) -> Response:
-        """Begins a game. Without a task id or a seed, one is drawn."""
+        """Begins a game. Without a task id or a seed, one is drawn.
+
+        As upstream, it takes a task id as text or as a float, too.
+        """
         check_choice("seeding", seeding, PROTOCOLS)
-        task = _choose_task(task_id, opponent, self._opponents)
-        return self.begin(seed, lambda drawn: GameEpisode(task, drawn, opponent, seeding))
+        task = _choose_task(_read_task_id(task_id))
+        player = self._choose_player(opponent, task)
+        return self.begin(seed, lambda drawn: GameEpisode(task, drawn, opponent, player, seeding))
 
     def evaluate(
         self,
@@ -162,6 +180,8 @@ class GameActor(Actor[GameEpisode]):
     ) -> Response:
         """Plays a whole game with a model, by the protocol "evaluate".
 
+        As upstream, arguments with which no game can be played are a result with "error".
+
         Args:
             task_id: The task; None for a drawn one.
             seed: The seed; None for a drawn one.
@@ -170,39 +190,67 @@ class GameActor(Actor[GameEpisode]):
             timeout: Seconds that the call may take; None for 1800. The game is given up a little earlier, so
                 that its result arrives.
             temperature: The temperature; None for the endpoint's own.
-            api_key: The endpoint's key; None for ``CHUTES_API_KEY``, which goes only to chutes.ai.
+            api_key: The endpoint's key; without it the server's own, if it is for this host.
             opponent: The opponent.
             collect_logprobs: Whether the endpoint is asked for the log-probabilities of the whole
                 conversation, which are in ``extra["full_logprobs"]`` then.
             max_tokens: The most tokens of a reply; None for the endpoint's own limit.
             seeding: "evaluate", the only protocol of whole games.
+
+        Raises:
+            HostError: the server may not ask this host.
         """
-        check_choice("seeding", seeding, ("evaluate",))
-        if not isinstance(collect_logprobs, bool | None):
-            raise ArgumentError(
-                f"collect_logprobs: {collect_logprobs!r:.80} was given, allowed: True or False"
-            )
-        task = _choose_task(task_id, opponent, self._opponents)
+        game = None
+        try:
+            check_choice("seeding", seeding, ("evaluate",))
+            if not isinstance(collect_logprobs, bool | None):
+                raise ArgumentError(
+                    f"collect_logprobs: {collect_logprobs!r:.80} was given, allowed: True or False"
+                )
+            task = _choose_task(task_id)
+            game = task.variant.spec.name
+            player = self._choose_player(opponent, task)
 
-        def play(chat: Chat, drawn: int, limit: float) -> Response:
-            result = play_game(chat, task, drawn, opponent, max(limit - HASTE, limit * 0.9))
-            if collect_logprobs and result["extra"]["conversation"]:
-                result["extra"] |= collect_full_logprobs(chat, result["extra"]["conversation"])
-            return result
+            def play(chat: Chat, drawn: int, limit: float) -> Response:
+                result = play_game(chat, task, drawn, player, max(limit - HASTE, limit * 0.9))
+                result["extra"]["opponent_type"] = opponent
+                if collect_logprobs and result["extra"]["conversation"]:
+                    result["extra"] |= collect_full_logprobs(chat, result["extra"]["conversation"])
+                return result
 
-        return self.ask(Asked(seed, model, base_url, timeout, temperature, api_key, max_tokens), play)
+            return self.ask(Asked(seed, model, base_url, timeout, temperature, api_key, max_tokens), play)
+        except HostError:
+            raise
+        except (ArgumentError, TaskIdError, GameError, OpponentError, SeedError) as error:
+            return describe_refused_game(str(error), game, task_id, seed, opponent)
+
+    def _choose_player(self, opponent: Any, task: Task) -> str:
+        """Returns the opponent that plays if a request names this one.
+
+        Raises:
+            OpponentError: a request may not name it for this task.
+        """
+        _check_request(opponent, task, self._opponents)
+        name, colon, budget = opponent.partition(":")
+        return f"{self._search if name == 'mcts' else name}{colon}{budget}"
 
 
-def _choose_task(task_id: int | None, opponent: Any, allowed: Sequence[str]) -> Task:
+def _read_task_id(given: Any) -> Any:
+    """Returns a whole number that is a text or a float as an int, and anything else as it is."""
+    convertible = isinstance(given, str) or (isinstance(given, float) and given.is_integer())
+    try:
+        return int(given) if convertible else given
+    except ValueError:
+        return given
+
+
+def _choose_task(task_id: Any) -> Task:
     """Returns the task that a request names, or a drawn one.
 
     Raises:
         TaskIdError: there is no such task.
-        OpponentError: a request may not name this opponent for it.
     """
-    task = decode(secrets.randbelow(len(TABLE) * CONFIGS) if task_id is None else task_id)
-    _check_request(opponent, task, allowed)
-    return task
+    return decode(secrets.randbelow(len(TABLE) * CONFIGS) if task_id is None else task_id)
 
 
 def _check_request(opponent: Any, task: Task, allowed: Sequence[str]) -> None:

@@ -42,6 +42,10 @@ class ServeOptions:
             ``max_sessions``.
         search_s: Seconds of processor time that the opponents' searches of one call may take, and in
             ``evaluate`` each of them. An episode with a longer search is a fault.
+        upstream_search: Whether the opponent "mcts" is upstream's search in Python, with ``env="openspiel"``.
+            Otherwise it is OpenSpiel's in C++, which makes other moves.
+        key_hosts: Patterns of hosts that the server's own key, ``CHUTES_API_KEY``, is for, beside those of
+            chutes.ai.
         opponents: Opponents beside the built-in ones that a request may name.
 
     Raises:
@@ -61,6 +65,8 @@ class ServeOptions:
     opponents: tuple[str, ...] = ()
     max_sessions_per_caller: int | None = None
     search_s: float = 300.0
+    upstream_search: bool = False
+    key_hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("env", self.env, KINDS)
@@ -80,6 +86,8 @@ class ServeOptions:
                 raise ArgumentError(f"{name}: {seconds} was given, allowed: a number of seconds above 0")
         if self.injector != SAFE and self.env != "trace":
             raise ArgumentError(f"injector: {self.injector!r} was given, allowed: with --env trace only")
+        if self.upstream_search and self.env != "openspiel":
+            raise ArgumentError("upstream_search: True was given, allowed: with --env openspiel only")
         if self.source != "builtin" and self.env != "trace":
             raise ArgumentError(f"source: {self.source!r} was given, allowed: with --env trace only")
 

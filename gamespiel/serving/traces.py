@@ -10,7 +10,7 @@ from gamespiel.endpoints.traces import ask_trace
 from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Asked, Response, explain_error, turn
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.trace_processes import TraceProcesses
-from task_gym.errors import ArgumentError
+from task_gym.errors import ArgumentError, OptionError
 from task_gym.processes import OFFERED
 from trace_gym.envs.text import CodeTraceEnv
 from trace_gym.programs.base import TASKS
@@ -105,12 +105,18 @@ class TraceActor(Actor[TraceEpisode]):
     def reset(self, task_id: Any = None, seed: Any = None) -> Response:
         """Begins an episode. Without a task id or a seed, one is drawn.
 
+        As upstream, a value that is no task id is an episode that is over, with ``info["error"]``.
+
         Raises:
             ArgumentError: programs must run in a sandbox that this machine does not offer.
         """
         self._check_sandbox()
         task = _draw_task(task_id)
-        return self.begin(seed, lambda drawn: TraceEpisode(self._make_env(), task, drawn))
+        try:
+            return self.begin(seed, lambda drawn: TraceEpisode(self._make_env(), task, drawn))
+        except OptionError as error:
+            info = {**self.unknown_info, "error": explain_error("generation_error", str(error))}
+            return turn(f"Error generating challenge: {error}", 0.0, True, True, info) | {"episode_id": None}
 
     def evaluate(
         self,
@@ -130,7 +136,7 @@ class TraceActor(Actor[TraceEpisode]):
             base_url: The endpoint's address, up to and with "/v1".
             timeout: Seconds until the model's reply begins; None for 600.
             temperature: The temperature; None for the endpoint's own.
-            api_key: The endpoint's key; None for ``CHUTES_API_KEY``, which goes only to chutes.ai.
+            api_key: The endpoint's key; without it the server's own, if it is for this host.
             seed: The seed of the model's draws; None for a drawn one.
             task_id: The task; None for a drawn one.
             max_tokens: The most tokens of the reply; None for the endpoint's own limit.

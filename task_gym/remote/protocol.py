@@ -17,6 +17,9 @@ SERVER = "server"
 MOST_COUNTED = 1 << 53
 """The bound of counts that a server states: what is above it is no count, and no float has it exactly."""
 
+REFUSED_ARGUMENTS = "refused_arguments"
+"""The ``error_type`` of an evaluation that GameSpiel's own server did not begin: its arguments are wrong."""
+
 HEAD = "Legal Actions:\n"
 """The heading of an observation's legal actions."""
 _LINE = re.compile(r"  ([0-9]{1,18}) -> (.*)")
@@ -127,6 +130,8 @@ def read_result(response: Any) -> Mapping[str, Any]:
     if not isinstance(response, dict):
         raise Failure("broken", f"the response is no object: {response!r:.80}")
     score, error = response.get("score"), response.get("error")
+    if error is not None and response.get("error_type") == REFUSED_ARGUMENTS:
+        raise Failure("refused", f"the server refuses the arguments: {error!s:.1000}", happened=False)
     if error is None and not (is_number(score) and 0 <= score <= 1):
         raise Failure("broken", f"the score is no number in [0, 1]: {score!r:.80}")
     if error is None and not isinstance(response.get("success"), bool):

@@ -39,7 +39,10 @@ Parser = Callable[[str, Sequence[int], Sequence[str]], int | None]
         (first_number, "Call", None),  # names are not read in reset/step
         (first_number, "", None),
         (first_number, "9" * 6000, None),  # longer than Python converts
-        (first_number, "0" * 6000 + "2", 2),
+        (first_number, "0" * 6000 + "2", None),
+        (first_number, "0" * 30 + "2", 2),
+        (first_number, "my move: \u0660\u0661", 1),  # Arabic digits, which int() reads
+        (whole_reply, "\u0660" * 20 + "\u0662", 2),
         # Names count in whole replies.
         (whole_reply, "2", 2),
         (whole_reply, "  2 \n", 2),

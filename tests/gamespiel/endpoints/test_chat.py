@@ -214,7 +214,7 @@ def test_upstreams_patience_repeats_no_refusal(stub: ModelStub) -> None:
         with pytest.raises(EndpointError, match=r"refuses the request with status 429"):
             chat.request_reply(SAID, 0, soon())
         assert len(stub.asked) == 1
-        stub.faults = [status(500)] * 11
+        stub.faults = [status(500, retry_after="9")] * 11  # which upstream does not read
         with pytest.raises(EndpointError, match=r"status 500; (11 tries|1 try) failed"):
             chat.request_reply(SAID, 0, soon())
         assert len(stub.asked) == 1 + tries

@@ -56,6 +56,17 @@ def test_searches_end_when_their_callers_leave() -> None:
         assert ask(f"{url}/ready")[1]["sessions"] == 1  # nothing is kept of those who left
 
 
+def test_a_search_of_an_evaluation_ends_when_its_caller_leaves() -> None:
+    with serving(ServeOptions(port=0)) as (url, server):
+        with connect(url) as client:
+            client.sendall(request("evaluate", **ENDLESS, model="m", base_url="http://127.0.0.1:9/v1"))
+            deadline = monotonic() + 60
+            while server.is_idle(0.0) and monotonic() < deadline:
+                sleep(0.02)
+            assert not server.is_idle(1.0)
+        assert server.is_idle(60.0)
+
+
 def test_a_search_beyond_its_time_is_a_fault_with_a_reason() -> None:
     with serving(ServeOptions(port=0, search_s=0.3)) as (url, server):
         status, turn = call(url, "reset", **ENDLESS)

@@ -102,15 +102,33 @@ def test_bad_calls_are_refused(
 
 def test_numbers_that_are_none(server: str) -> None:
     huge = json.loads("1" + "0" * 400)
-    for name in ("temperature", "timeout"):
-        for value in (huge, -1, True, "1"):
-            status, body = call(server, "evaluate", task_id=0, **{name: value})
-            assert status == 400 and f"{name}: " in body["error"]
-    for name in ("seed", "max_tokens"):
-        for value in (huge, -1, True, "1", 0.5):
-            assert call(server, "evaluate", task_id=0, **{name: value})[0] == 400
-    # A page in a browser can send this without asking first.
-    assert ask(f"{server}/call", {"method": "reset"}, content_type="text/plain")[0] == 415
+    for name, values in (
+        ("temperature", (huge, -1, True, "1")),
+        ("timeout", (True, "1")),
+        ("seed", (huge, -1, True, "1", 0.5)),
+        ("max_tokens", (huge, -1, True, "1", 0.5)),
+    ):
+        for value in values:
+            status, result = call(server, "evaluate", task_id=0, **{name: value})
+            assert (status, result["score"], result["success"]) == (200, 0.0, False)
+            assert f"{name}: " in result["error"]
+    for value in (huge, -1, 0, "x", "nan", [], "inf"):  # no call can take so long
+        kwargs = {"task_id": 0, "timeout": value}
+        status, body = ask(f"{server}/call", {"method": "evaluate", "kwargs": kwargs})
+        assert (status, body["status"], body["error"]) == (200, "failed", None)
+        assert "timeout: " in body["result"]["error"]
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_content_of_any_type_is_read_unless_a_page_sent_it(server: str, content_type: str) -> None:
+    """A page can send these types without asking first, and a browser adds the header to what it sends."""
+    for path, body in (("reset", RESET["kwargs"]), ("call", RESET)):
+        status, answer = ask(f"{server}/{path}", body, content_type=content_type)
+        assert (status, answer["result"]["info"]["task_id"]) == (200, LEDUC)
+        for header in ({"origin": "null"}, {"sec_fetch_site": "same-site"}):
+            assert ask(f"{server}/{path}", body, content_type=content_type, **header)[0] == 415
+            assert ask(f"{server}/{path}", body, **header)[0] == 200
+    assert ask(f"{server}/reset", b"", content_type=content_type)[0] == 200
 
 
 @pytest.mark.launch
@@ -171,6 +189,24 @@ def test_hosts_that_evaluate_may_ask() -> None:
     actor.end()
     with pytest.raises(ClosedError, match=r"the server is ending"):  # so the host is allowed
         actor.evaluate(**asked, base_url="https://LLM.chutes.ai/v1")
+
+
+def test_the_servers_key_goes_to_named_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUTES_API_KEY", "server")
+    with ModelStub(lambda body: "1") as stub:
+        for hosts, key, bearer in (
+            ((), None, None),
+            (("api.example.com", "127.0.0.*.org"), None, None),
+            (("127.0.0.*",), None, "Bearer server"),
+            (("127.0.0.1",), "", "Bearer server"),
+            (("127.0.0.1",), "caller", "Bearer caller"),
+        ):
+            stub.keys.clear()
+            actor = GameActor(ServeOptions(key_hosts=hosts))
+            result = actor.evaluate(
+                LEDUC, 0, model="m", base_url=stub.url, api_key=key, opponent="first", timeout=60
+            )
+            assert "error" not in result and set(stub.keys) == {bearer}
 
 
 def test_an_episode_that_is_over_makes_room() -> None:
@@ -242,6 +278,7 @@ def test_wrong_options_are_refused() -> None:
         ({"max_sessions": 0}, "max_sessions: 0 was given, allowed: at least 1"),
         ({"idle_s": float("nan")}, "idle_s: nan"),
         ({"source": "hub"}, "with --env trace only"),
+        ({"env": "trace", "upstream_search": True}, "upstream_search: True was given"),
     ):
         with pytest.raises(ArgumentError, match=message):
             ServeOptions(**wrong)  # type: ignore[arg-type]

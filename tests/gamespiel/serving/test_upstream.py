@@ -24,9 +24,9 @@ from gamespiel.serving.games import GameActor
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.traces import TraceActor
 from task_gym.caller import CALLER, Caller, CallerLeftError
-from task_gym.errors import ArgumentError
+from task_gym.errors import ArgumentError, TaskIdError
 from task_gym.processes import OFFERED
-from task_gym.remote.protocol import Failure, read_reply
+from task_gym.remote.protocol import Failure, read_reply, read_result
 from tests.game_gym.play import LEDUC, episode, make
 from tests.gamespiel.endpoints.models import ModelStub
 from tests.gamespiel.serving.servers import ask, call, served, serving
@@ -177,6 +177,110 @@ def test_a_call_is_given_up_ten_seconds_after_its_timeout(monkeypatch: pytest.Mo
         status, body = asyncio.run(post("/call", {"method": "evaluate", "kwargs": kwargs}))
         assert (status, body["status"], body["error"]) == (200, "failed", None)
         assert "longer than its timeout of 1 s and 0.3 s more" in body["result"]["error"]
+
+
+@pytest.mark.parametrize("opponent", ["mcts:1000x1000", "mcts-python:1000x1000"])
+@pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
+def test_a_search_beyond_the_timeout_has_upstreams_result(opponent: str) -> None:
+    """In chess player 1 begins, here the opponent: its search would take an hour."""
+    kwargs = {"task_id": 1_200_000_000, "seed": 0, "model": "m", "opponent": opponent, "timeout": 1.0}
+    with ModelStub(lambda body: "0") as stub:
+        kwargs["base_url"] = stub.url
+        status, body = asyncio.run(post("/call", {"method": "evaluate", "kwargs": kwargs}))
+    assert (status, body["status"]) == (200, "success")
+    result, extra = body["result"], body["result"]["extra"]
+    assert result["error"] and 0.9 <= result["time_taken"] < 10.0
+    assert (result["task_name"], result["score"], result["success"]) == ("openspiel:chess", 0.0, False)
+    assert (extra["conversation"], extra["action_history"], extra["llm_player_id"]) == ([], [], 0)
+    assert (extra["final_return"], extra["all_returns"]) == (None, None)
+    assert extra["mcts_timing"] == {  # only searches that ended count
+        "total_mcts_time": 0.0, "total_mcts_calls": 0, "avg_mcts_time_per_call": 0.0, "num_mcts_bots": 1,
+    }  # fmt: skip
+
+
+REFUSED = [
+    ("opponent", "nobody", "leduc_poker"),
+    ("opponent", 5, "leduc_poker"),
+    ("opponent", None, "leduc_poker"),
+    ("task_id", -1, "unknown"),
+    ("task_id", "200000000", "unknown"),  # as a text only for reset
+    ("task_id", 200000000.5, "unknown"),
+    ("seed", 1.5, "leduc_poker"),
+    ("seed", 2**32, "leduc_poker"),
+    ("base_url", 5, "leduc_poker"),
+]
+"""Arguments of upstream's ``evaluate``, of which the game is played by nobody, and the name in its result."""
+
+
+@pytest.mark.parametrize(("name", "value", "game"), REFUSED)
+def test_evaluate_answers_wrong_arguments_with_a_result(
+    server: str, name: str, value: Any, game: str
+) -> None:
+    asked = {"task_id": LEDUC, "seed": 0, "base_url": "http://h/v1", "opponent": "random", name: value}
+    status, body = ask(f"{server}/evaluate", asked)
+    result = body["result"]
+    extra = result["extra"]
+    assert (status, body["status"], body["error"]) == (200, "success", None)
+    assert f"{name.replace('base_url', 'endpoint').replace('task_id', 'task id')}: " in result["error"]
+    assert (result["task_name"], result["score"], result["success"]) == (f"openspiel:{game}", 0.0, False)
+    assert (extra["conversation"], extra["game_name"], extra["all_returns"]) == ([], game, None)
+    assert [extra[key] for key in ("task_id", "seed", "opponent_type")] == [
+        asked["task_id"], asked["seed"], asked["opponent"],
+    ]  # fmt: skip
+    assert extra["usage"]["total_tokens"] == 0
+    with pytest.raises(Failure, match="was given") as failed:
+        read_result(result)
+    assert failed.value.kind == "refused"
+
+
+def test_reset_reads_task_ids_of_other_types() -> None:
+    actor = GameActor(ServeOptions())
+    for given in ("200000000", 200000000.0):
+        assert actor.reset(given, 3, "random")["info"]["task_id"] == LEDUC
+    for given in ("x", 200000000.5, []):
+        with pytest.raises(TaskIdError):
+            actor.reset(given, 3, "random")
+
+
+@pytest.mark.parametrize("given", ["x", 1.5, []])
+def test_a_trace_of_no_task_id_is_over(given: Any) -> None:
+    turn = TraceActor(ServeOptions(env="trace")).reset(given, 0)
+    assert (turn["reward"], turn["done"], turn["truncated"], turn["episode_id"]) == (0.0, True, True, None)
+    assert (turn["info"]["task_id"], turn["info"]["error"]["type"]) == (None, "generation_error")
+
+
+def test_moves_that_are_made_together_are_one_step() -> None:
+    actor = GameActor(ServeOptions())
+    turn = actor.reset(0, 0)  # goofspiel
+    for count in range(3):
+        assert turn["info"]["step_count"] == count
+        turn = actor.step(str(turn["info"]["legal_actions"][0]), turn["episode_id"])
+
+
+SEARCHED = {
+    0: [([1, 2], 1, 0.0, 2), ([1, 2], 2, 0.538462, 4)],
+    1: [([1, 2], 2, 0.0, 4), ([1, 2], 1, 0.5, 5)],
+    3: [([1, 2], 2, 0.0, 3), ([0, 1], 0, 0.384615, 4)],
+}
+"""Upstream's sessions of Leduc poker against "mcts", by seed: legal actions, action, reward and steps. In
+them OpenSpiel's C++ search moves otherwise."""
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.families) for seed in (1, 3))])
+def test_a_server_can_play_upstreams_search(seed: int) -> None:
+    def play(options: ServeOptions) -> list[Any]:
+        actor, turns = GameActor(options), []
+        turn = actor.reset(LEDUC, seed, "mcts")
+        while not turn["done"]:
+            legal = turn["info"]["legal_actions"]
+            action = legal[(7 * len(turns) + seed) % len(legal)]
+            turn = actor.step(str(action), turn["episode_id"])
+            turns.append((legal, action, round(turn["reward"], 6), turn["info"]["step_count"]))
+        assert turn["info"]["opponent_type"] == "mcts"
+        return turns
+
+    assert play(ServeOptions(upstream_search=True)) == SEARCHED[seed]
+    assert play(ServeOptions()) != SEARCHED[seed]
 
 
 # -- local and served play ---------------------------------------------------------------------------------
@@ -346,6 +450,16 @@ def test_the_command_names_the_injector(
     assert [options.injector for options in seen] == ["safe", "affine"]
     assert main(["serve", "--env", "openspiel", "--injector", "affine"]) == 2
     assert "injector: 'affine' was given, allowed: with --env trace only" in capsys.readouterr().err
+
+
+def test_the_command_names_key_hosts_and_upstreams_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[ServeOptions] = []
+    monkeypatch.setattr("gamespiel.serving.run.serve", seen.append)
+    assert main(["serve"]) == main(["serve", "--key_hosts", ""]) == 0
+    assert main(["serve", "--key_hosts", "a.org,*.b.org", "--upstream_search"]) == 0
+    assert [(options.key_hosts, options.upstream_search) for options in seen] == [
+        ((), False), ((), False), (("a.org", "*.b.org"), True),
+    ]  # fmt: skip
 
 
 def test_the_container_names_source_and_injector(monkeypatch: pytest.MonkeyPatch) -> None:
