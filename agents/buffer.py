@@ -10,8 +10,8 @@ what the sampler gave and what the scorer found. Rewards, values, advantages and
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +21,11 @@ from torch import Tensor
 
 from gamespiel.agents import transfer
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.agents.learning.advantages import gae, normalize_by_group
+from gamespiel.agents.learning.advantages import KnownValues, gae, normalize_by_group
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.index import Positions
+from gamespiel.agents.tokens.trie import ActionTrie
 
 
 class TurnBatch(NamedTuple):
@@ -77,6 +78,7 @@ class TurnBuffer:
         gamma: Discount per turn.
         gae_lambda: Mixing weight of the advantage estimator, per turn.
         normalize: Whether advantages are normalised over the rollout within each group.
+        scale: What known advantages are divided by instead, in units of the reward.
         device: Device of the minibatches' tensors.
 
     Attributes:
@@ -85,6 +87,9 @@ class TurnBuffer:
         values: The critic's estimates, one per turn.
         advantages: float64 (turns,); None before ``compute_returns_and_advantage``.
         returns: float64 (turns,); likewise.
+        turns: Number of turns that were played; rows are more after ``spread_over_actions``.
+        variances: Of advantages as ``gae`` has them and of known ones, in squared units of the reward; empty
+            if none are known.
     """
 
     def __init__(
@@ -93,7 +98,9 @@ class TurnBuffer:
         gae_lambda: float = Hyperparameters.lam,
         normalize: bool = Hyperparameters.normalize_advantage,
         device: torch.device | str = "cpu",
+        scale: float = Hyperparameters.advantage_scale,
     ) -> None:
+        self.scale = scale
         self.gamma, self.gae_lambda, self.normalize, self.device = gamma, gae_lambda, normalize, device
         self.reset()
 
@@ -107,6 +114,8 @@ class TurnBuffer:
         self.values: list[float] = []
         self.advantages: npt.NDArray[np.float64] | None = None
         self.returns: npt.NDArray[np.float64] | None = None
+        self.variances: dict[str, float] = {}
+        self.turns = 0
         self._unit_sizes: list[npt.NDArray[np.int64]] = []
         self._sampler_log_probs: list[npt.NDArray[np.float32]] = []
         self._scorer_log_probs: dict[int, npt.NDArray[np.float32]] = {}
@@ -130,7 +139,7 @@ class TurnBuffer:
         Raises:
             ValueError: the decision has not one log-probability per decided token.
         """
-        sizes = np.array(decision.constraint.unit_sizes(decision.tokens), dtype=np.int64)
+        sizes = _size_units(decision)
         if sizes.sum() != len(decision.log_probs):
             raise ValueError(
                 f"a decision with {sizes.sum()} decided tokens was given {len(decision.log_probs)} "
@@ -138,6 +147,7 @@ class TurnBuffer:
             )
         self.advantages = self.returns = None  # computed before this turn was added
         self._episodes.setdefault(episode, _EpisodeTurns(group)).turns.append(len(self))
+        self.turns += 1
         self.decisions.append(decision)
         self.rewards.append(float(reward))
         self.values.append(float(value))
@@ -164,8 +174,13 @@ class TurnBuffer:
         """Sets the critic's estimate of the last state of an episode that was cut."""
         self._episodes[episode].last_value = last_value
 
-    def compute_returns_and_advantage(self) -> None:
-        """Fills ``advantages`` and ``returns``, float64 (turns,), when all episodes are in."""
+    def compute_returns_and_advantage(self, known: Mapping[int, KnownValues] | None = None) -> None:
+        """Fills ``advantages`` and ``returns``, float64 (turns,), when all episodes are in.
+
+        Args:
+            known: What is known of each episode without the critic; None for ``gae``. Known advantages are
+                divided by ``scale`` alone: neither their mean nor their deviation is noise.
+        """
         self.advantages, self.returns = np.zeros(len(self)), np.zeros(len(self))
         groups: list[Hashable] = [None] * len(self)
         rewards, values = np.array(self.rewards), np.array(self.values)
@@ -176,8 +191,47 @@ class TurnBuffer:
             )
             for turn in turns:
                 groups[turn] = episode.group
-        if self.normalize:
+        if known is not None:
+            self.variances["gae"] = float(self.advantages.var())
+            for number, episode in self._episodes.items():
+                self.advantages[episode.turns] = known[number].advantages
+                self.returns[episode.turns] = known[number].values
+            self.variances["exact"] = float(self.advantages.var())
+            self.advantages /= self.scale
+        elif self.normalize:
             self.advantages = normalize_by_group(self.advantages, groups)
+
+    def spread_over_actions(self, known: Mapping[int, KnownValues]) -> None:
+        """Replaces each turn by one per legal action: the loss is then its mean over the policy that played.
+
+        A positive factor of an advantage is one of PPO's term too. So each action's advantage is multiplied
+        by its probability, and by the rows per turn, over which the loss is a mean. The other terms weigh a
+        turn by its number of legal actions.
+        """
+        rows: list[tuple[Decision, int, float]] = []
+        for number, episode in self._episodes.items():
+            own = known[number]
+            first = len(rows)
+            for turn, chances, gains in zip(episode.turns, own.chances, own.gains, strict=True):
+                trie = self.decisions[turn].constraint
+                assert isinstance(trie, ActionTrie)
+                given = dict(zip(trie.paths, chances.tolist(), strict=True))
+                for action, gain in zip(trie.paths, gains.tolist(), strict=True):
+                    if not given[action]:  # by underflow; its logarithm is not finite, and its weight is 0
+                        continue
+                    log_probs = trie.path_log_probs(action, given)
+                    decision = replace(self.decisions[turn], tokens=trie.tokens[action], log_probs=log_probs)
+                    rows.append((decision, turn, given[action] * gain / self.scale))
+            episode.turns = list(range(first, len(rows)))
+        assert self.returns is not None
+        turns = [turn for _, turn, _ in rows]
+        self.decisions = [decision for decision, _, _ in rows]
+        self.rewards, self.values = [self.rewards[t] for t in turns], [self.values[t] for t in turns]
+        self.advantages = np.array([gain for _, _, gain in rows]) * (len(rows) / self.turns)
+        self.returns = self.returns[turns]
+        self._unit_sizes = [_size_units(decision) for decision in self.decisions]
+        pairs = zip(self.decisions, self._unit_sizes, strict=True)
+        self._sampler_log_probs = [_sum_units(decision.log_probs, sizes) for decision, sizes in pairs]
 
     def count_units(self, index: Positions) -> int:
         """Returns the number of ratio units of the given turns."""
@@ -236,6 +290,11 @@ class TurnBuffer:
         order = np.arange(len(self)) if order is None else order
         for start in range(0, len(order), batch_size):
             yield self.batch(order[start : start + batch_size])
+
+
+def _size_units(decision: Decision) -> npt.NDArray[np.int64]:
+    """Returns the decided tokens of each of a decision's units, int64 (units,)."""
+    return np.array(decision.constraint.unit_sizes(decision.tokens), dtype=np.int64)
 
 
 def _sum_units(log_probs: npt.NDArray[np.float32], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:

@@ -11,6 +11,7 @@ import torch
 
 from gamespiel.agents.buffer import TurnBuffer
 from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.learning.advantages import FindValues
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.learning.metrics import join_served, rollout_metrics
 from gamespiel.agents.models.names import NEWEST
@@ -69,6 +70,7 @@ class Collector:
         self_play: Plays every seat; None if the environment plays the others.
         parts: Parts of a round; see ``TextEnvs.parts``.
         ranks: The ranks among which episodes are dealt.
+        find_values: Finds advantages without the critic; None for ``gae``.
         on_progress: Called with the phase, episodes that are over, and episodes in all, of this rank.
 
     Attributes:
@@ -89,11 +91,13 @@ class Collector:
         self_play: SelfPlay | None = None,
         parts: int = 1,
         ranks: Ranks = ALONE,
+        find_values: FindValues | None = None,
         on_progress: Callable[[str, int, int], None],
     ) -> None:
         self.policy, self.buffer, self.hyperparameters = policy, buffer, hyperparameters
         self.seed, self.step, self.starts, self.self_play = seed, step, starts, self_play
         self.parts, self.ranks, self.on_progress = parts, ranks, on_progress
+        self.find_values = find_values
         self.metrics: dict[str, object] = {}
         self.learned = self.tokens = 0
         self._games: Round | None = None
@@ -129,6 +133,8 @@ class Collector:
             episodes, pool = self._games.finish(every)
             self.metrics |= {f"pool/{name}": figure for name, figure in pool.items()}
         self.fill_buffer(episodes)
+        for name, variance in self.buffer.variances.items():
+            self.metrics[f"rollout/advantage_variance/{name}"] = variance
         self.metrics |= {f"rollout/{name}": value for name, value in rollout_metrics(episodes).items()}
         if self.starts is not None:
             self.starts.record(starts, [episode.info for episode in episodes])
@@ -243,4 +249,8 @@ class Collector:
                 buffer.add(episode.index, decision, reward, decision.value, episode.group)
             if episode.truncated:
                 buffer.bootstrap(episode.index, episode.last_value)
-        buffer.compute_returns_and_advantage()
+        played = [episode for episode in episodes if not episode.fault]
+        known = self.find_values and self.find_values(played)
+        buffer.compute_returns_and_advantage(known)
+        if known and self.hyperparameters.all_actions:
+            buffer.spread_over_actions(known)

@@ -114,7 +114,14 @@ class Hyperparameters:
     kl_estimator: Literal["exact", "k3"] = key(
         "exact", "KL of text replies: over the vocabulary, or estimated from the sampled tokens (k3)"
     )
-    normalize_advantage: bool = key(True, "normalise advantages to mean 0 and deviation 1")
+    advantages: Literal["auto", "gae", "exact"] = key(
+        "auto", "from what: the critic (gae), or the whole game's tree (exact); auto: exact if it can be"
+    )
+    all_actions: bool = key(
+        False, "with exact advantages: learn from every legal action of a turn, not from the sampled one"
+    )
+    advantage_scale: PositiveFloat = key(0.2, "what exact advantages are divided by, in units of the reward")
+    normalize_advantage: bool = key(True, "normalise advantages of gae to mean 0 and deviation 1")
 
 
 @dataclass(frozen=True, config=STRICT)

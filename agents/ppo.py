@@ -33,7 +33,7 @@ from gamespiel.agents.archive import Place, describe_system, read_archive
 from gamespiel.agents.buffer import TurnBuffer
 from gamespiel.agents.collector import Collector
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings, with_changes
-from gamespiel.agents.learning.advantages import explained_variance
+from gamespiel.agents.learning.advantages import FindValues, explained_variance
 from gamespiel.agents.learning.average import Average
 from gamespiel.agents.learning.coefficients import Coefficients
 from gamespiel.agents.learning.divergence import Backoff, DivergedError, SkippedUpdates
@@ -82,6 +82,7 @@ class LLMPPO(OnPolicyAlgorithm):
         starts: Chooses the episodes' tasks, opponents and seeds; None leaves them to the environments and
             the run's seed. Checkpoints have its state; Stable-Baselines3's ``save`` leaves it out.
         seed: Seed of the run.
+        find_values: Finds advantages without the critic; None for ``gae``. As ``starts``, it is not saved.
         ranks: The processes that learn together, each with such an object; one alone if left out.
         **changes: Single hyper-parameters, such as ``batch_size=64``.
 
@@ -109,6 +110,7 @@ class LLMPPO(OnPolicyAlgorithm):
         total_steps: int | None = None,
         policy_kwargs: Mapping[str, Any] | None = None,
         starts: Starts | None = None,
+        find_values: FindValues | None = None,
         tensorboard_log: str | None = None,
         verbose: int = 0,
         seed: int | None = 0,
@@ -150,6 +152,7 @@ class LLMPPO(OnPolicyAlgorithm):
         named = hyperparameters is not None or "num_train_steps" in changes
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
         self.step, self.seconds, self.ranks = 0, 0.0, ranks
+        self.find_values = find_values
         self._tokens = 0  # that the model read in this step
         #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
         self.on_progress: Callable[[str, int, int], None] = _no_progress
@@ -236,7 +239,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self.policy.scorer.ranks = self.ranks
         self.ranks.reserve(self.policy.trainable_parameters())
         self.rollout_buffer = TurnBuffer(
-            self.gamma, self.gae_lambda, numbers.normalize_advantage, self.device
+            self.gamma, self.gae_lambda, numbers.normalize_advantage, self.device, numbers.advantage_scale
         )
         checks.check_magnet(self)
 
@@ -343,6 +346,7 @@ class LLMPPO(OnPolicyAlgorithm):
         return Collector(
             self.policy, self.rollout_buffer, self.hyperparameters, seed=self.seed or 0, step=self.step,
             starts=self.starts, self_play=self.self_play, parts=self.parts or 1, ranks=self.ranks,
+            find_values=self.find_values,
             on_progress=self.on_progress,
         )  # fmt: skip
 
@@ -380,14 +384,14 @@ class LLMPPO(OnPolicyAlgorithm):
         self._n_updates += math.ceil(means["epochs"])
         means.floor(*(name for name in ("kl_ref", "approx_kl", "kl_magnet") if name in means))
         if "kl_ref" in means:  # or it was not measured, or every update was skipped
-            self.kl.update(means["kl_ref"], len(buffer))
+            self.kl.update(means["kl_ref"], buffer.turns)
         assert buffer.returns is not None
         means.record("explained_variance", explained_variance(np.array(buffer.values), buffer.returns))
         read = self.ranks.total(self.policy.scorer.tokens_read - read)
         self._tokens += read
         budgets = self.policy.budgets
         budgets.tokens_per_forward = min(self.ranks.gather(budgets.tokens_per_forward))
-        means.record("tokens_per_decision", read / len(buffer))
+        means.record("tokens_per_decision", read / buffer.turns)
         means.record("tokens_per_forward", budgets.tokens_per_forward)
         means.record("tokens_per_backward", budgets.tokens_per_backward)
         budgets.end_step()

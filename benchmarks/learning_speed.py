@@ -1,9 +1,10 @@
 """Measures how fast Leduc poker is learned: `python -m benchmarks.learning_speed`.
 
-Three learners train against a uniformly random opponent, one after the other in one process: a multilayer
-perceptron on the game's tensor under sb3-contrib's MaskablePPO, the preset `tiny`, and the same preset with
-random base weights. At about a hundred points of training each policy's share of best response is computed
-exactly, at temperature 1. Seconds are those of training, without these evaluations.
+Four learners train against a uniformly random opponent, one after the other in one process: a multilayer
+perceptron on the game's tensor under sb3-contrib's MaskablePPO, the preset `tiny-gae`, the same preset with
+random base weights, and the preset `tiny`, whose advantages come from the game's tree: it knows the rules and
+the opponent, as no other of them does. At about a hundred points of training each policy's share of best
+response is computed exactly, at temperature 1. Seconds are those of training, without these evaluations.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`. The picture is beside it.
 """
@@ -161,7 +162,7 @@ def learn_mlp(curve: Curve, decisions: int, seed: int) -> MaskablePPO:
 # -- language models ---------------------------------------------------------------------------------------
 
 
-def llm_overrides(seed: int, random_weights: bool) -> list[tuple[str, str]]:
+def llm_overrides(seed: int, random_weights: bool = False) -> list[tuple[str, str]]:
     """Returns the overrides of the preset; all other keys are as in `python train.py`."""
     return [
         ("env.task_id", str(TASK_ID)),
@@ -173,9 +174,9 @@ def llm_overrides(seed: int, random_weights: bool) -> list[tuple[str, str]]:
     ]
 
 
-def learn_llm(curve: Curve, seed: int, random_weights: bool) -> LLMPPO:
+def learn_llm(curve: Curve, preset: str, seed: int, random_weights: bool = False) -> LLMPPO:
     """Trains the preset with its own schedules, to its last step or to the curve's decisions."""
-    return make_algorithm(resolve("tiny", overrides=llm_overrides(seed, random_weights))).learn(
+    return make_algorithm(resolve(preset, overrides=llm_overrides(seed, random_weights))).learn(
         callback=curve
     )
 
@@ -202,9 +203,20 @@ class Learner:
     settings: Mapping[str, Any]
 
 
+def make_llm_learner(key: str, label: str, preset: str, random_weights: bool = False) -> Learner:
+    """Returns the learner of a preset."""
+    chosen = resolve(preset)
+    settings = {"preset": preset, "ppo": asdict(chosen.ppo), "lora": asdict(chosen.lora)}
+    return Learner(
+        key,
+        f"LLMPPO, preset {preset}{label}",
+        lambda curve, decisions, seed: learn_llm(curve, preset, seed, random_weights),
+        llm_share,
+        settings | {"random_weights": random_weights},
+    )
+
+
 def learners() -> list[Learner]:
-    preset = resolve("tiny")
-    llm = {"preset": "tiny", "ppo": asdict(preset.ppo), "lora": asdict(preset.lora)}
     return [
         Learner(
             "mlp",
@@ -213,20 +225,9 @@ def learners() -> list[Learner]:
             mlp_share(tensors_by_text()),
             {"policy": "MlpPolicy", "n_envs": MLP_ENVS, **MLP_SETTINGS},
         ),
-        Learner(
-            "tiny",
-            "LLMPPO, preset tiny",
-            lambda curve, decisions, seed: learn_llm(curve, seed, random_weights=False),
-            llm_share,
-            llm | {"random_weights": False},
-        ),
-        Learner(
-            "random_weights",
-            "LLMPPO, preset tiny on random weights",
-            lambda curve, decisions, seed: learn_llm(curve, seed, random_weights=True),
-            llm_share,
-            llm | {"random_weights": True},
-        ),
+        make_llm_learner("tiny", ": advantages from the game's tree", "tiny"),
+        make_llm_learner("gae", "", "tiny-gae"),
+        make_llm_learner("random_weights", " on random weights", "tiny-gae", random_weights=True),
     ]
 
 
@@ -253,14 +254,14 @@ def draw(results: Mapping[str, Any], path: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from gamespiel.report.plots import COLOURS
+    from gamespiel.report.plots import COLOURS, FURTHER
 
     figure = Figure(figsize=(11, 4.6), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, column, label in zip(panels, (0, 1), ("decisions", "seconds of training"), strict=True):
         for (_, learner), colour, style in zip(
-            results["learners"].items(), COLOURS, ("--", "-", ":"), strict=True
+            results["learners"].items(), (*COLOURS, FURTHER[0]), ("--", "-", "-", ":"), strict=True
         ):
             for i, run in enumerate(learner["runs"]):
                 # A logarithmic axis has no 0 seconds.

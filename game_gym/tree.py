@@ -69,8 +69,12 @@ class GameTree:
         """
         node = 0
         for action in history:
-            node = self._children[node, action]
+            node = self.find_child(node, action)
         return node
+
+    def find_child(self, node: int, action: int) -> int:
+        """Returns the node that follows a node by an action; ``KeyError`` if there is none."""
+        return self._children[node, action]
 
     def edge_probabilities(self, tables: Sequence[Sequence[Sequence[float]] | None]) -> Floats:
         """Returns the probability of each node's last action, float64 (nodes,); NaN where it is not known.
@@ -108,6 +112,33 @@ class GameTree:
             )
         return found
 
+    def information_values(self, edges: Floats, seat: int) -> tuple[Floats, Floats]:
+        """Returns what a seat's information states and actions there are worth, in scores.
+
+        Each is the mean over the histories that the seat cannot tell apart, weighted by their reach, its own
+        moves included. NaN where no history is reached.
+
+        Args:
+            edges: The probability of each node's last action.
+            seat: The seat.
+
+        Returns:
+            Values of the information states, float64 (states,), and of each state's legal actions, one state
+            after the other, float64 (actions,). Those of the other seat's are NaN.
+        """
+        values, reach = self.back_up(edges, seat), self.reach(edges)
+        before = self.parents.clip(0)
+        moved = np.flatnonzero((self.parents >= 0) & (self.movers[before] == seat))
+        place = self.action_starts[self.state_of[before[moved]]] + self.places[moved]
+        actions = _weighted_means(place, values[moved], reach[before[moved]], int(self.action_starts[-1]))
+        nodes = np.flatnonzero(self.movers == seat)
+        return _weighted_means(self.state_of[nodes], values[nodes], reach[nodes], len(self.states)), actions
+
+    @property
+    def action_starts(self) -> Whole:
+        """Where each information state's legal actions begin in a row of all, int64 (states + 1,)."""
+        return np.concatenate([[0], np.cumsum([len(state.legal) for state in self.states])]).astype(np.int64)
+
     def expected_scores(self, tables: Sequence[Sequence[Sequence[float]]]) -> tuple[float, float]:
         """Returns both seats' exact expected scores, one policy per seat."""
         edges = self.edge_probabilities(tables)
@@ -121,6 +152,14 @@ class GameTree:
         """Returns ``edge_probabilities`` of uniform play on both seats."""
         table = self.tabulate(uniform)
         return self.edge_probabilities([table, table])
+
+
+def _weighted_means(index: Whole, values: Floats, weights: Floats, count: int) -> Floats:
+    """Returns the weighted mean of the values of each index below ``count``; NaN where no weight is."""
+    total = np.bincount(index, weights=weights, minlength=count)
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.bincount(index, weights=weights * values, minlength=count) / total
+    return means
 
 
 def build_tree(

@@ -30,6 +30,7 @@ from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, require_built, saved_config
 from gamespiel.environments.curriculum import make_starts, stage_opponents
 from gamespiel.environments.making import Wrap, add_workers, copies, make_one_env, plays_itself
+from gamespiel.environments.tree_values import make_find_values
 from gamespiel.kinds import declaration_of, kind_of
 from task_gym.cores import count_cores
 from task_gym.opponents import opponent_searches, opponent_waits
@@ -178,6 +179,7 @@ def make_algorithm(config: Config, wrap: Wrap | None = None, ranks: Ranks = ALON
         device=device_of(config, ranks.launch),
         ranks=ranks,
     )
+    model.find_values = make_find_values(config, model.policy)
     _check_first_prompt(model.policy, envs)
     return model
 

@@ -1,30 +1,12 @@
-"""The house stays small enough to read."""
+"""The markers of tests and the Makefile agree."""
 
 from __future__ import annotations
 
-import ast
 import re
 from configparser import ConfigParser
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ROOMS = (
-    "task_gym", "game_gym", "trace_gym", "agents", "gamespiel",
-    "scripts", "benchmarks", "examples", "docs",
-)  # fmt: skip
-LONGEST = 60
-
-
-def test_no_function_is_longer_than_a_screen() -> None:
-    found = []
-    for room in ROOMS:
-        for path in (ROOT / room).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    lines = (node.end_lineno or 0) - node.lineno + 1
-                    if lines > LONGEST:
-                        found.append(f"{path.relative_to(ROOT)}: {node.name} has {lines} lines")
-    assert found == []
 
 
 def test_what_a_test_may_need_is_left_out_of_the_short_tests() -> None:

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+if TYPE_CHECKING:
+    from gamespiel.agents.rollout import Episode
+
 Floats = npt.NDArray[np.float64]
 SPREAD_FLOOR = 0.05
 """The smallest standard deviation to divide by, in units of the reward; scores run from 0 to 1."""
+
+
+class KnownValues(NamedTuple):
+    """What is known of an episode's turns without the critic.
+
+    Attributes:
+        advantages: Value of the action less the value before it, float64 (turns,), in units of the reward.
+        values: Value before each action, float64 (turns,): what the critic learns.
+        chances: The policy's probability of each legal action, ascending, turns × float64 (actions,).
+        gains: The advantage of each legal action, likewise.
+    """
+
+    advantages: Floats
+    values: Floats
+    chances: Sequence[Floats]
+    gains: Sequence[Floats]
+
+
+FindValues = Callable[[Sequence["Episode"]], Mapping[int, KnownValues]]
+"""A step's episodes without faults, to what is known of each, by its index."""
 
 
 def gae(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from gamespiel.agents.tokens.codec import ChatCodec
@@ -140,6 +141,24 @@ class ActionTrie:
     def measures(self, tokens: tuple[int, ...], legal_mass: float | None, cut: bool) -> Mapping[str, float]:
         """Returns what metrics report of an answer."""
         return {} if legal_mass is None else {"legal_mass": legal_mass}
+
+    def path_log_probs(self, action: int, chances: Mapping[int, float]) -> npt.NDArray[np.float32]:
+        """Returns the log-probability of each choice on an action's path, float32 (choices,).
+
+        Args:
+            action: The action.
+            chances: The probability of every legal action.
+        """
+        path = self.paths[action]
+        of_nodes, of_branches = dict.fromkeys(path, 0.0), dict.fromkeys(path, 0.0)
+        for other, chance in chances.items():
+            for own, branch in zip(path, self.paths[other], strict=False):
+                if own.node != branch.node:
+                    break
+                of_nodes[own] += chance
+                of_branches[own] += chance * (own == branch)
+        shares = np.array([of_branches[branch] / of_nodes[branch] for branch in path])
+        return np.log(shares).astype(np.float32)
 
     def list_forced(self, action: int) -> list[tuple[int, int]]:
         """Returns the (depth, token) of an action at which no other token could lead to a legal action."""

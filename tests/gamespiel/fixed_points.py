@@ -37,28 +37,33 @@ LEDUC = SMALL | {"env.task_ids": "[[200000000, 200000000]]"}
 """Given as a set, which is not solved: exact values take longer than the two steps."""
 GAME = SMALL | {"ppo.batch_size": "3"}
 
+GAE = "tiny-gae"
+
 CASES: dict[str, tuple[str, dict[str, str]]] = {
-    # The default run as it is, but for its length.
-    "default": ("tiny", {}),
-    "whole prompts": ("tiny", LEDUC),
+    # The preset as it is, but for its length.
+    "default": (GAE, {}),
+    "advantages from the tree": (
+        "tiny", SMALL | {"env.task_id": "200000000", "ppo.advantages": "exact", "ppo.all_actions": "true"},
+    ),
+    "whole prompts": (GAE, LEDUC),
     # The preset before that, and changes of it.
-    "padded": ("tiny", PADDED),
-    "numbers of two digits": ("tiny", PADDED | GAME | {"env.game": "hex", "env.params": '{"board_size": 5}'}),
-    "forced passes": ("tiny", PADDED | GAME | {"env.game": "othello"}),
-    "names": ("tiny", PADDED | LEDUC | {"env.answer": "name"}),
-    "shared readings": ("tiny", PADDED | LEDUC | {"model.reading": "shared", "ppo.num_minibatches": "3"}),
-    "text": ("tiny", PADDED | LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4"}),
+    "padded": (GAE, PADDED),
+    "numbers of two digits": (GAE, PADDED | GAME | {"env.game": "hex", "env.params": '{"board_size": 5}'}),
+    "forced passes": (GAE, PADDED | GAME | {"env.game": "othello"}),
+    "names": (GAE, PADDED | LEDUC | {"env.answer": "name"}),
+    "shared readings": (GAE, PADDED | LEDUC | {"model.reading": "shared", "ppo.num_minibatches": "3"}),
+    "text": (GAE, PADDED | LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4"}),
     "text, estimated divergence": (
-        "tiny", PADDED | LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4", "ppo.kl_estimator": "k3"},
+        GAE, PADDED | LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4", "ppo.kl_estimator": "k3"},
     ),
     "self-play with magnet and average": ("tiny-selfplay", LEDUC | {"ppo.magnet_every": "1"}),
     "self-play against a pool": (
         "tiny-selfplay",
         LEDUC | {"self_play.learn": "one", "self_play.pool_every": "1", "ppo.init_kl_coef": "0.1"},
     ),
-    "bfloat16": ("tiny", PADDED | LEDUC | {"model.dtype": "bfloat16", "ppo.batch_size": "6"}),
+    "bfloat16": (GAE, PADDED | LEDUC | {"model.dtype": "bfloat16", "ppo.batch_size": "6"}),
     "bfloat16 text": (
-        "tiny", PADDED | LEDUC | {"model.dtype": "bfloat16", "env.decode": "text", "ppo.max_new_tokens": "4"},
+        GAE, PADDED | LEDUC | {"model.dtype": "bfloat16", "env.decode": "text", "ppo.max_new_tokens": "4"},
     ),
 }  # fmt: skip
 """By name: the preset, and what is changed in it."""
