@@ -17,7 +17,6 @@ from gamespiel.commands.given import (
 )
 from gamespiel.config import (
     DEFAULT_PRESET,
-    DEFAULT_PRESETS,
     Config,
     ConfigError,
     saved_config,
@@ -34,7 +33,7 @@ OF_ENDPOINTS = ("concurrency", "temperature", "request_s", "episode_s")
 
 
 def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Evaluate a trained policy or a named agent, or compare several on the same deals."""
+    """Evaluate a policy or an agent, or compare several."""
     _read_track(args)
     if args.compare is not None:
         _run_comparison(args, overrides)
@@ -182,14 +181,16 @@ def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
 
 
 def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Find how an agent loses: its exploitability, or a lower bound, and games that it lost."""
+    """Find how an agent loses: its exploitability, or a lower bound."""
     from gamespiel.comparison.contenders import find_checkpoint
     from gamespiel.environments.making import take_tasks
     from gamespiel.exploit.options import ExploitOptions
 
     checkpoint = find_checkpoint(args.agent, EnvConfig.env_type)
     flags = list_flags(args)
-    resolved = resolve_with_imports(args, flags, overrides, DEFAULT_PRESETS, run=None, option="AGENT")
+    # Its exploiter meets agents whose policies no tree knows.
+    learner = {EnvConfig.env_type: "tiny-gae"}
+    resolved = resolve_with_imports(args, flags, overrides, learner, run=None, option="AGENT")
     config = resolved.config
     given = {key for key, value in [*flags, *overrides] if value is not None}
     named = given & {"env.game", "env.task_id"}
@@ -220,7 +221,7 @@ def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
 
 
 def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Play the benchmark of all games and traces, keep every game, and show the board."""
+    """Play the benchmark of all games and traces; show the board."""
     refuse_overrides(overrides, args)
     import_modules(args.imports)
 
@@ -248,7 +249,7 @@ def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
 
 
 def run_verify(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Play every game of a board again, and say what is not as it must be."""
+    """Play every game of a board again, and say what is wrong."""
     refuse_overrides(overrides, args)
 
     from gamespiel.leaderboard.verification import verify_board
