@@ -18,7 +18,7 @@ S = TypeVar("S")
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The linear layers of a decoder block, by the names that most families give them."""
 
-Kernel = Literal["one_tile", "added_masks", "fused_norms", "lean_adapters", "fused_adam"]
+Kernel = Literal["one_tile", "added_masks", "fused_norms", "lean_adapters", "fused_adam", "graphs"]
 """The faster ways to compute the same, which ``gamespiel.agents.engines.kernels`` describes."""
 
 

@@ -5,6 +5,8 @@
 - ``fused_norms``: PyTorch's ``rms_norm`` takes the place of norms that compute exactly that.
 - ``lean_adapters``: adapters are two products beside the frozen one, cast once per optimizer step.
 - ``fused_adam``: AdamW changes the parameters of a group in one kernel.
+- ``graphs``: without gradients, trees of up to 2,048 tokens are padded to one of few shapes. A GPU captures
+  each shape once and then replays it in one launch; a CPU reads the padded rows.
 
 They are for GPUs, where a kernel's start takes longer than a small tile's computation.
 """
@@ -57,6 +59,8 @@ def switch(target: Any, names: Collection[str]) -> None:
             raise KernelError(f"kernel {name!r}: {obstacle}")
     for name in changed:
         _SWITCHES[name].turn(parts, name in names)
+    if changed and "graphs" in names:  # what was captured has the kernels of that time
+        _SWITCHES["graphs"].turn(parts, True)
 
 
 def list_active(target: Any) -> tuple[str, ...]:
@@ -211,4 +215,5 @@ _SWITCHES: Mapping[str, _Switch] = {
     "fused_norms": _LayerSwitch(FusedNorm, _find_norms, _find_norm_obstacle),
     "lean_adapters": _LayerSwitch(LeanLayer, find_adapted, find_adapter_obstacle),
     "fused_adam": _AdamSwitch(),
+    "graphs": _TreeSwitch("graphs"),
 }

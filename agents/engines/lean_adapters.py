@@ -42,6 +42,8 @@ class LeanLayer(nn.Module):
         """Returns a matrix in the type of the input: the one of an earlier call, if it is still right."""
         if parameter.dtype == dtype:
             return parameter
+        if parameter.is_cuda and torch.cuda.is_current_stream_capturing():
+            return parameter.detach().to(dtype)  # a replay sees the adapters of its time
         casts: dict[str, _Cast] = vars(self).setdefault("_casts", {})
         if key not in casts or not casts[key].is_of(parameter, dtype):
             casts[key] = _Cast.make(parameter, dtype)

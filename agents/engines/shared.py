@@ -28,6 +28,7 @@ from gamespiel.agents.engines.base import (
     transformer_of,
 )
 from gamespiel.agents.engines.budgets import Budgets
+from gamespiel.agents.engines.graphs import PaddedRows, round_row
 from gamespiel.agents.engines.kept import Known, find_known
 from gamespiel.agents.engines.last_layer import find_feed_forward, limit_rows
 from gamespiel.agents.engines.padded import PaddedEngine
@@ -52,6 +53,7 @@ from gamespiel.agents.engines.tree_attention import (
     empty_mask,
     register,
 )
+from gamespiel.agents.models.memory_plan import ONE_TILE
 from gamespiel.agents.tokens import Tokens
 
 TILE = 128
@@ -75,9 +77,6 @@ READ_FEW = 0.5
 ENDING_TILE = 32
 """Tokens of the smallest tile of read tokens in the last layer."""
 
-ONE_TILE = 2048
-"""The most tokens of a tree that is one tile, if ``one_tile`` is on."""
-
 CONTINUED_TILE = 16
 """Tokens of a tile of continuations, which are few and share only their prompts."""
 
@@ -88,6 +87,7 @@ class SharedEngine(TransformersEngine):
     Attributes:
         one_tile: Whether a tree of at most ``ONE_TILE`` tokens is one tile (``kernels``).
         added_masks: Whether masks are made as numbers to add (``kernels``).
+        graphs: Whether such trees are padded and replayed, without gradients and keys to keep (``kernels``).
 
     Raises:
         UnsupportedModelError: the model's attention is none that can be computed on a tree.
@@ -101,7 +101,7 @@ class SharedEngine(TransformersEngine):
             raise UnsupportedModelError(f"reading 'shared': {reason}; allowed: reading 'padded'")
         checkpointing = kwargs.get("gradient_checkpointing", False)
         self._alone = _Alone(model, Budgets(ALONE), gradient_checkpointing=checkpointing)
-        self.one_tile = self.added_masks = False
+        self.one_tile = self.added_masks = self.graphs = False
         self._layers = len(layers_of(self.transformer))
         self._feed_forward = find_feed_forward(self.transformer)
         register()
@@ -113,6 +113,14 @@ class SharedEngine(TransformersEngine):
         transformer = transformer_of(model)
         return None if is_plain(transformer) else describe_family(transformer)
 
+    @property
+    def graphs(self) -> bool:
+        return self._padded_rows is not None
+
+    @graphs.setter
+    def graphs(self, on: bool) -> None:
+        self._padded_rows = PaddedRows(self._run_row, self.model) if on else None
+
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         return group_sequences(sequences, self.budgets.tokens_per_forward if budget is None else budget)
 
@@ -123,7 +131,7 @@ class SharedEngine(TransformersEngine):
         self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]
     ) -> Tensor:
         tree = TokenTree.build(sequences)
-        if len(tree.tokens) > WORTH * sum(map(len, sequences)):
+        if len(tree.tokens) > WORTH * sum(map(len, sequences)) and not self._find_padded_rows(tree):
             self.tokens_read += sum(map(len, sequences))
             return self._alone.read(sequences, rows, positions)
         at = [tree.paths[row][position] for row, position in zip(rows, positions, strict=True)]
@@ -218,6 +226,9 @@ class SharedEngine(TransformersEngine):
         self, tree: TokenTree, at: Sequence[int], kept: dict[int, KeysValues] | None = None
     ) -> Tensor:
         """Returns hidden states of some of a tree's tokens, by place; ``kept`` takes all keys and values."""
+        if kept is None and (padded_rows := self._find_padded_rows(tree)):
+            self.tokens_read += len(tree.tokens)
+            return padded_rows.read(tree, at, self.device)
         layout = self._lay_out(tile_tree(tree, self._choose_width(tree, TILE)))
         layout.kept = kept
         return self._run_forward(tree.tokens, tree.depths, layout, np.array(at, dtype=np.int64), tree)
@@ -239,14 +250,35 @@ class SharedEngine(TransformersEngine):
             if tree is not None:
                 layout.ending = Ending(self._layers - 1, read, self._lay_out_rows(tree, rows))
         with self._checkpoint_layers(), limit:
-            states: Tensor = self.transformer(
-                input_ids=self._to_tensor(ids)[None],
-                position_ids=self._to_tensor(depths)[None],
-                attention_mask=empty_mask(self.device),  # the layout is used instead
-                use_cache=False,
-                tree=layout,
-            ).last_hidden_state
-        return states[0].index_select(0, self._to_tensor(at))
+            states = self._run_transformer(self._to_tensor(ids), self._to_tensor(depths), layout)
+        return states.index_select(0, self._to_tensor(at))
+
+    def _find_padded_rows(self, tree: TokenTree) -> PaddedRows | None:
+        """Returns the reader of padded rows, if there is one and it may read this tree now."""
+        if self._padded_rows is None or torch.is_grad_enabled():
+            return None
+        most = min(ONE_TILE, self.budgets.tokens_per_forward)
+        fits = round_row(len(tree.tokens)) <= most
+        within = self.positions is None or int(tree.depths.max(initial=0)) < self.positions
+        return self._padded_rows if fits and within else None
+
+    def _run_row(self, row: Tensor) -> Tensor:
+        """Returns the hidden states (n, hidden) of the tokens of ``pad_row``."""
+        ids, depths, ends = row.unbind()
+        layout = Layout.build_one_tile(depths, ends)
+        layout.added_masks = self.added_masks
+        return self._run_transformer(ids, depths, layout)
+
+    def _run_transformer(self, ids: Tensor, depths: Tensor, layout: Layout) -> Tensor:
+        """Returns the hidden states (n, hidden) of a row of tokens."""
+        states: Tensor = self.transformer(
+            input_ids=ids[None],
+            position_ids=depths[None],
+            attention_mask=empty_mask(self.device),  # the layout is used instead
+            use_cache=False,
+            tree=layout,
+        ).last_hidden_state
+        return states[0]
 
     def _lay_out_rows(self, tree: TokenTree, rows: Indices) -> Layout:
         """Returns the arrangement of some of a tree's tokens, ascending, with the keys of the whole tree."""

@@ -138,6 +138,14 @@ class Layout:
         parts = [_Part(*(transfer.send(array, device) for array in vars(part).values())) for part in tiles]
         return cls(parts, transfer.send(back, device))
 
+    @classmethod
+    def build_one_tile(cls, depths: Tensor, ends: Tensor) -> Layout:
+        """Returns the layout of a whole tree as one tile, from what ``TokenTree`` has of its tokens."""
+        places = torch.arange(len(ends), device=ends.device)
+        at, depth = places[None], depths[None]
+        allowed = (at <= places[:, None]) & (places[:, None] < ends)
+        return cls([_Part(at, at, allowed[None], depth, depth)], places)
+
     def mask(self, index: int, groups: int, window: int | None, dtype: torch.dtype = torch.bool) -> Tensor:
         """Returns the mask of a part, (b, 1, groups * t, k); layers with the same window share it.
 

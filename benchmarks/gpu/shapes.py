@@ -2,14 +2,13 @@
 
 Only prompts and budgets decide shapes, so one small layer has those of a large model. A ladder has some sizes
 per doubling, to which tokens, stored tokens and keys are rounded up; then each tree has one kind of tile.
-Nothing of it is in the trainer. Tests compare padded rows and FlexAttention's mask with its own reading.
+The trainer has graphs of small trees without gradients (the kernel ``graphs``), and nothing else of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,9 +22,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.gpu.models import FIVE, LEDUC, make_config, make_learner, make_step, write_model
 from benchmarks.gpu.timing import CUDA, DEVICE, Row, attempt, median_ms
-from gamespiel.agents.engines.shared import TILE, SharedEngine
-from gamespiel.agents.engines.token_tree import Tiles, TokenTree, tile_tree
-from gamespiel.agents.engines.tree_attention import Layout, _Part, empty_mask
+from gamespiel.agents import transfer
+from gamespiel.agents.engines.graphs import pad_row, round_up
+from gamespiel.agents.engines.kernels import using
+from gamespiel.agents.engines.shared import SharedEngine
+from gamespiel.agents.engines.token_tree import TokenTree
+from gamespiel.agents.engines.tree_attention import empty_mask
 from gamespiel.agents.hyperparameters import LoraSettings
 from gamespiel.agents.models.adapters import add_adapters
 from gamespiel.agents.models.architectures import KNOWN
@@ -51,17 +53,6 @@ SMALL = {
 """Sizes for counts and tests. Adapters of rank 16 would be added to the weights of layers this small."""
 
 
-def round_up(number: int, rungs: int) -> int:
-    """Returns the next size of a ladder with so many sizes per doubling; from 64 on, multiples of 64."""
-    step = math.floor(rungs * math.log2(max(1, number)))
-    while True:
-        size = math.ceil(2 ** (step / rungs) - 1e-9)
-        size = size if size < 64 else -(-size // 64) * 64
-        if size >= number:
-            return size
-        step += 1
-
-
 def make_tree(tokens: int, vocabulary: int) -> TokenTree:
     """Returns a tree of about so many tokens: one half is shared, and the rest are branches."""
     rng, shared = np.random.default_rng(0), tokens // 2
@@ -70,47 +61,6 @@ def make_tree(tokens: int, vocabulary: int) -> TokenTree:
     return TokenTree.build(
         [(*beginning, *rng.integers(vocabulary, size=BRANCH).tolist()) for _ in range(branches)]
     )
-
-
-def pad_tree(tree: TokenTree, size: int) -> TokenTree:
-    """Returns a tree of ``size`` tokens: each pad is a sequence of its own, which nothing else attends to."""
-    n = len(tree.tokens)
-    pads = np.arange(n, size)
-    none = np.zeros(size - n, dtype=np.int64)
-    return TokenTree(
-        np.concatenate([tree.tokens, none]),
-        np.concatenate([tree.depths, none]),
-        np.concatenate([tree.ends, pads + 1]),
-        [*tree.paths, *(np.array([pad]) for pad in pads)],
-    )
-
-
-def tile_evenly(tree: TokenTree, width: int, keys: int) -> Tiles:
-    """Returns a tree in tiles of one kind, (n / width, width, keys), without those that only repeat a token.
-
-    Raises:
-        ValueError: the tokens are no multiple of the width, or a tile has more keys.
-    """
-    if len(tree.tokens) % width:
-        raise ValueError(f"{len(tree.tokens)} tokens are no multiple of tiles of {width}")
-    order, rows = [], []
-    for part in tile_tree(tree, width):
-        missing = keys - part.keys.shape[1]
-        if missing < 0:
-            raise ValueError(f"a tile has {part.keys.shape[1]} keys, allowed: at most {keys}")
-        spread = ((0, 0), (0, missing))
-        rows.append(
-            (
-                part.queries,
-                np.pad(part.keys, spread, mode="edge"),
-                np.pad(part.allowed, ((0, 0), *spread)),
-                part.query_depths,
-                np.pad(part.key_depths, spread, mode="edge"),
-            )
-        )
-        order.append(part.queries[:, 0])
-    by_start = np.argsort(np.concatenate(order))
-    return Tiles(*(np.concatenate(column)[by_start] for column in zip(*rows, strict=True)))
 
 
 def attend_flexibly(
@@ -146,20 +96,12 @@ class RowReader(nn.Module):
         self.engine, self.device = engine, engine.device
         self.adapters = nn.ParameterList(p for p in engine.model.parameters() if p.requires_grad)
         self.tree = make_tree(tokens, engine.vocab_size)
-        size = -(-round_up(len(self.tree.tokens), 2) // TILE) * TILE
-        self.padded = pad_tree(self.tree, size)
-        keys = max(part.keys.shape[1] for part in tile_tree(self.padded, TILE))
-        tiles = tile_evenly(self.padded, TILE, round_up(keys, 2))
-        arrays = (self.padded.tokens, self.padded.depths, *vars(tiles).values(), self.padded.ends)
-        *self.host, self.ends = [torch.from_numpy(array) for array in arrays]
-        if self.device.type == "cuda":
-            # These change from row to row. A copy from pinned memory waits for nothing.
-            self.host = [tensor.pin_memory() for tensor in self.host]
-        self.ends = self.ends.to(self.device)
+        self.padded = pad_row(self.tree)
+        self.ends = self.send()[2]
 
-    def send(self) -> list[Tensor]:
-        """Returns the padded row's tensors on the device."""
-        return [tensor.to(self.device, non_blocking=True) for tensor in self.host]
+    def send(self) -> Tensor:
+        """Returns the padded row on the device; it changes from row to row, so each reading sends it."""
+        return transfer.send(self.padded, self.device)
 
     def read_eager(self) -> Tensor:
         """Returns the row's states as the trainer's engine reads them, with the making of its tiles."""
@@ -167,23 +109,12 @@ class RowReader(nn.Module):
 
     def read_padded(self) -> Tensor:
         """Returns the padded row's states."""
-        states: Tensor = self(*self.send())
+        states: Tensor = self(self.send())
         return states
 
-    def forward(self, ids: Tensor, depths: Tensor, *tiles: Tensor) -> Tensor:
-        """Returns states from the tensors of ``send``; nothing in it depends on their values."""
-        layout = Layout([_Part(*tiles)], torch.arange(len(ids), device=self.device))
-        return self._run(ids, depths, tree=layout)
-
-    def _run(self, ids: Tensor, depths: Tensor, **attention: Any) -> Tensor:
-        states: Tensor = self.engine.transformer(
-            input_ids=ids[None],
-            position_ids=depths[None],
-            attention_mask=empty_mask(self.device),
-            use_cache=False,
-            **attention,
-        ).last_hidden_state
-        return states[0]
+    def forward(self, row: Tensor) -> Tensor:
+        """Returns states as the trainer's graphs do."""
+        return self.engine._run_row(row)
 
     def read_flexibly(self, flex: Callable[..., Tensor]) -> Tensor:
         """Returns the padded row's states by FlexAttention, with the making of its mask."""
@@ -191,7 +122,12 @@ class RowReader(nn.Module):
         before = transformer.config._attn_implementation
         transformer.set_attn_implementation(FLEX)
         try:
-            return self._run(*self.send()[:2], flex=flex, block_mask=self.make_mask())
+            ids, depths, _ = self.send()[:, None]
+            states: Tensor = self.engine.transformer(
+                input_ids=ids, position_ids=depths, attention_mask=empty_mask(self.device), use_cache=False,
+                flex=flex, block_mask=self.make_mask(),
+            ).last_hidden_state  # fmt: skip
+            return states[0]
         finally:
             transformer.set_attn_implementation(before)
 
@@ -212,7 +148,7 @@ def graphs(options: argparse.Namespace, end_by: float) -> Row:
     options.learner = None  # its memory is needed
     sizes, rank, tokens = (SMALL, 1, 256) if options.small else ({"num_hidden_layers": 12}, 16, 1024)
     reader = RowReader(make_engine({**KNOWN[options.architecture], **sizes}, DEVICE, rank), tokens)
-    row: Row = {"tokens": len(reader.tree.tokens), "padded_tokens": len(reader.padded.tokens)}
+    row: Row = {"tokens": len(reader.tree.tokens), "padded_tokens": reader.padded.shape[1]}
     return row | {way: attempt(partial(_time_way, reader, way)) for way in WAYS[: 4 if CUDA else 2]}
 
 
@@ -223,8 +159,6 @@ def _time_way(reader: RowReader, way: str) -> Row:
 
         flex: Any = torch.compile(flex_attention, dynamic=False)
         read = partial(reader.read_flexibly, flex)
-    if way == "graph":
-        torch.cuda.make_graphed_callables(reader, tuple(reader.send()), allow_unused_input=True)
 
     def call(gradients: bool) -> None:
         with torch.set_grad_enabled(gradients):
@@ -232,6 +166,11 @@ def _time_way(reader: RowReader, way: str) -> Row:
         if gradients:
             states.float().sum().backward()
 
+    if way == "graph":
+        with using(reader.engine, ["graphs"]), torch.no_grad():
+            row = {"without_gradients_ms": median_ms(reader.read_eager, warm_up=3)}
+        torch.cuda.make_graphed_callables(reader, (reader.send(),), allow_unused_input=True)
+        return row | {"with_gradients_ms": median_ms(partial(call, True), warm_up=3)}
     phases = {"without_gradients_ms": False, "with_gradients_ms": True}
     return {name: median_ms(partial(call, gradients), warm_up=3) for name, gradients in phases.items()}
 

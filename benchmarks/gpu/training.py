@@ -73,7 +73,8 @@ def variants(options: argparse.Namespace, end_by: float) -> Row:
         for choice, names in choices.items()
         if choice == "all" or time.perf_counter() < end_by
     }
-    for choice in ("none", "fused_adam", "all"):  # steps change the weights: after all that is compared
+    # Steps change the weights, so they come after all that is compared.
+    for choice in ("none", "fused_adam", "graphs", "all"):
         names = choices[choice]
         row.setdefault(choice, {})["steps"] = attempt(partial(_make_steps, algorithm, names, end_by + 15))
     return row

@@ -37,6 +37,7 @@ def part_rows(load: Load, made: MemoryPlan) -> list[tuple[str, int]]:
         ("adapters and value head (float32)", made.adapters),
         ("their gradients", made.gradients),
         ("optimizer (two moments of each)", made.optimizer),
+        *([("captured forwards", made.graphs)] if made.graphs else []),
         *([("CUDA itself, an estimate", made.context)] if made.context else []),
         ("always", made.always),
         (f"{update}: activations {used}", made.activations),

@@ -153,6 +153,7 @@ def load_of(config: Config) -> Load:
         rows_forward=rows,
         prompt_tokens=prompt_tokens,
         tokens_kept=_count_kept_tokens(config),
+        graphs="graphs" in model.kernels,
         keep_checkpoints=config.run.keep_checkpoints,
         on_gpu=on_gpu,
     )

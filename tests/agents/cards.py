@@ -7,6 +7,8 @@ results can be compared. Kernels, memory and speed are not pretended.
 
 Copies are as asynchronous as CUDA's: until the card has been waited for, a copy that does not wait has values
 that mean nothing.
+
+A graph of CUDA is pretended too: what is captured is computed again in the same memory.
 """
 
 from __future__ import annotations
@@ -77,6 +79,9 @@ class OnCard(Tensor):
     def data(self, value: OnCard) -> None:
         self.own = value.own
 
+    def data_ptr(self) -> int:
+        return self.own.data_ptr()
+
     def tolist(self) -> Any:
         return self.cpu().tolist()
 
@@ -99,6 +104,8 @@ class Seen:
         weighing: Whether the memory of new tensors is counted.
         held: Bytes of those that are alive; tensors that share their memory count once.
         peak: The most bytes that were alive.
+        captured: Takes what a graph is to do again, while it is captured.
+        replays: Replays of graphs.
     """
 
     waits: ClassVar[Counter[str]] = Counter()
@@ -106,14 +113,15 @@ class Seen:
     weighing = False
     held = 0
     peak = 0
+    captured: ClassVar[list[Callable[[], None]] | None] = None
+    replays = 0
     _owners: ClassVar[Counter[int]] = Counter()
     _under_way: ClassVar[list[tuple[Tensor, Tensor]]] = []
 
 
 def _weigh(made: OnCard) -> None:
     """Counts a tensor's memory until the last tensor that has it is gone."""
-    storage = made.own.untyped_storage()
-    where, size = storage.data_ptr(), storage.nbytes()
+    where, size = _find_memory(made.own), made.own.untyped_storage().nbytes()
     Seen.held += 0 if Seen._owners[where] else size
     Seen._owners[where] += 1
     Seen.peak = max(Seen.peak, Seen.held)
@@ -129,14 +137,15 @@ def _weigh(made: OnCard) -> None:
 def card() -> Iterator[type[Seen]]:
     """Makes ``cuda`` the pretended GPU within the context."""
     Seen.waits.clear()
-    Seen.working = Seen.weighing = False
+    Seen.working, Seen.weighing, Seen.replays = False, False, 0
     swapped = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
     found: dict[str, Callable[[], Any]] = {
         "is_available": lambda: True, "device_count": lambda: 1, "empty_cache": lambda: None,
         "_lazy_init": lambda: None, "current_stream": lambda device=None: _Stream(),
         "is_bf16_supported": lambda including_emulation=True: True,
-        "is_current_stream_capturing": lambda: False,  # a CUDA build asks the driver
+        "is_current_stream_capturing": lambda: Seen.captured is not None,  # a CUDA build asks the driver
+        "CUDAGraph": _Graph, "graph": _capture, "graph_pool_handle": lambda: "pool",
         "get_rng_state": lambda device: None, "set_rng_state": lambda state, device: None,
     }  # fmt: skip
     try:
@@ -161,6 +170,44 @@ def _reading_when_loaded() -> Iterator[None]:
     own = suitability.check
     with mock.patch.object(suitability, "check", check):
         yield
+
+
+class _Graph:
+    """Operations that were captured, with the memory of their inputs and results."""
+
+    def __init__(self) -> None:
+        self.work: list[Callable[[], None]] = []
+
+    def replay(self) -> None:
+        Seen.replays += 1
+        for again in self.work:
+            again()
+
+
+@contextmanager
+def _capture(graph: _Graph, pool: str, capture_error_mode: str) -> Iterator[None]:
+    Seen.captured = graph.work
+    try:
+        yield
+    finally:
+        Seen.captured = None
+
+
+def _keep(work: Callable[[], Any], results: Any) -> None:
+    """Lets a graph that is being captured do work again, whose results go where the first ones are."""
+    if Seen.captured is None:
+        return
+
+    def again() -> None:
+        for new, old in zip(tree_leaves(work()), tree_leaves(results), strict=True):
+            if isinstance(new, Tensor) and _find_memory(new) != _find_memory(old):  # no view, not in place
+                old.copy_(new)
+
+    Seen.captured.append(again)
+
+
+def _find_memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 class _Stream:
@@ -206,7 +253,10 @@ class _Made(TorchFunctionMode):
         elif kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda":
             if func in (torch.tensor, torch.as_tensor) and args[0] != []:
                 _wait()
-            made = func(*args, **kwargs | {"device": torch.device("cpu")})
+            kwargs["device"] = torch.device("cpu")
+            made = func(*args, **kwargs)
+            if not isinstance(made, OnCard):
+                _keep(lambda: func(*args, **kwargs), made)
             return made if isinstance(made, OnCard) else OnCard(made)
         return func(*args, **kwargs)
 
@@ -242,7 +292,10 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
         return same[id(x)] if id(x) in same else OnCard(x)
 
     own = tree_map(lambda x: x.own if isinstance(x, OnCard) else x, (args, kwargs))
-    return tree_map(out, func(*own[0], **own[1]))
+    results = func(*own[0], **own[1])
+    if where == "cuda":
+        _keep(lambda: func(*own[0], **own[1]), results)
+    return tree_map(out, results)
 
 
 def _indices(key: Any) -> Any:
@@ -286,6 +339,8 @@ def _copy_later(own: Tensor) -> Tensor:
 
 def _wait() -> None:
     """Counts a wait at the innermost function of the project's own code, and ends copies under way."""
+    if Seen.captured is not None:
+        raise RuntimeError("operation not permitted when stream is capturing")
     for copy, values in Seen._under_way:
         copy.copy_(values)
     Seen._under_way.clear()

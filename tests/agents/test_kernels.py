@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +16,39 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gamespiel.agents.engines.graphs import CaptureError, pad_row, round_row
 from gamespiel.agents.engines.kernels import NAMES, KernelError, list_active, switch, using
 from gamespiel.agents.engines.lean_adapters import _Cast, find_adapted
-from gamespiel.agents.engines.shared import ONE_TILE
 from gamespiel.agents.engines.token_tree import TokenTree
+from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.models.memory_plan import ONE_TILE
 from gamespiel.agents.models.names import BASE, NEWEST
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import ConfigError, from_dict
+from gamespiel.config.sections import EnvConfig
+from gamespiel.environments.making import copies
 from task_gym.errors import ArgumentError
+from tests.agents.cards import card
 from tests.agents.families import FAMILIES, SIZES
 from tests.agents.toys import N_ACTIONS, asked, make_policy, masks_of, randomise, relative, same_noise
 
 SHAPES = ("qwen3", "qwen2.5", "llama")
 LAYER_KERNELS = ("one_tile", "added_masks", "fused_norms", "lean_adapters")
-CHOICES = [*((name,) for name in LAYER_KERNELS), NAMES]
+CHOICES = [*((name,) for name in (*LAYER_KERNELS, "graphs")), NAMES]
 
 LEGAL = [(0, 1), (2, 12, 120), (1, 12, 123), (0, 15)]
 TEXTS = [f"{'The rules are long. ' * 8}{'Twice' * (i % 2)} seat {i}{asked(LEGAL[i])}" for i in range(4)]
 """Prompts with common beginnings, whose tree has several tiles of 128 tokens."""
 
 
-def make(folder: Path, family: str = "qwen3", **model: Any) -> LLMPolicy:
+def make(folder: Path, family: str = "qwen3", device: str = "cpu", **model: Any) -> LLMPolicy:
     """Returns a policy on a small model with random weights; at rank 2 no adapter is added to its weights."""
     name = FAMILIES[family].save(folder)
     settings = {"model_name": name, "random_weights": True, "reading": "shared"} | model
-    policy = make_policy(adapters=0.05, model=settings, lora={"r": 2}, seed=1)
+    policy = make_policy(adapters=0.05, model=settings, lora={"r": 2}, seed=1, device=device)
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for parameter in (p for name, p in policy.model.named_parameters() if "norm" in name):
@@ -325,6 +334,7 @@ def test_kernels_are_a_setting_of_a_policy_that_is_saved(tmp_path: Path) -> None
     [
         ("qwen3", {"reading": "padded", "kernels": ("one_tile",)}, "'one_tile': reading 'padded' has no"),
         ("qwen3", {"reading": "padded", "kernels": ("added_masks",)}, "'added_masks': reading 'padded' has"),
+        ("qwen3", {"reading": "padded", "kernels": ("graphs",)}, "'graphs': reading 'padded' has"),
         ("gemma3", {"kernels": ("fused_norms",)}, "'fused_norms': .* are Gemma3RMSNorm; allowed: Llama"),
         ("qwen3", {"dtype": "float16", "kernels": ("lean_adapters",)}, "'lean_adapters': .* float16 model"),
     ],
@@ -360,3 +370,125 @@ def test_names_that_are_no_kernels(low: LLMPolicy) -> None:
     assert list_active(low) == ()
     with pytest.raises(ConfigError, match=r"model\.kernels\[0\] must be one of .* did you mean 'one_tile'"):
         from_dict({"model": {"kernels": ["one_tle"]}})
+
+
+# -- few shapes --------------------------------------------------------------------------------------------
+
+
+def test_a_padded_row_has_one_of_ten_sizes() -> None:
+    """Two sizes per doubling, in multiples of 64: 2 ** 6.5 is 90.5, which is rounded up to 128."""
+    sizes = sorted({round_row(tokens) for tokens in range(1, ONE_TILE + 1)})
+    assert sizes == [64, 128, 192, 256, 384, 512, 768, 1024, 1472, 2048]
+
+
+def test_pads_attend_to_themselves() -> None:
+    row = pad_row(TokenTree.build([(5, 6, 7), (5, 8)]))
+    assert row[:, :5].tolist() == [[5, 6, 7, 8, 0], [0, 1, 2, 1, 0], [4, 3, 3, 4, 5]]
+    assert row.shape == (3, 64) and row[2, 5:].tolist() == list(range(6, 65))
+
+
+@contextmanager
+def recording_widths(policy: LLMPolicy) -> Iterator[list[int]]:
+    """Yields the tokens per row of the forwards without gradients within the context."""
+    widths: list[int] = []
+
+    def record(_: Any, __: Any, named: dict[str, Any]) -> None:
+        if not torch.is_grad_enabled():
+            widths.append(named["input_ids"].shape[1])
+
+    transformer: Any = policy.engine.transformer  # type: ignore[attr-defined]
+    with transformer.register_forward_pre_hook(record, with_kwargs=True):
+        yield widths
+
+
+@pytest.mark.parametrize("name", [NEWEST, BASE])
+def test_padded_rows_have_the_same_probabilities(shape: LLMPolicy, name: str) -> None:
+    expected, choice = probabilities(shape, name), decide(shape, adapters=name)
+    with using(shape, ["graphs"]), recording_widths(shape) as widths:
+        found, again = probabilities(shape, name), decide(shape, adapters=name)
+    assert widths and set(widths) <= {round_row(width) for width in widths}
+    assert (found.log() - expected.log()).abs().max() <= 2e-6
+    assert [d.tokens for d in again] == [d.tokens for d in choice]
+    for one, other in zip(again, choice, strict=True):
+        assert np.abs(one.log_probs - other.log_probs).max(initial=0) <= 2e-6
+
+
+def test_rows_beyond_the_budget_are_not_padded(low: LLMPolicy) -> None:
+    """Their 768 tokens, pads included, would exceed it: the tree is read as it is."""
+    budgets, before = low.engine.budgets, low.engine.budgets.tokens_per_forward
+    with using(low, ["graphs"]), recording_widths(low) as widths:
+        probabilities(low, NEWEST)
+        padded = widths.copy()
+        try:
+            budgets.tokens_per_forward = padded[0] - 1
+            probabilities(low, NEWEST)
+        finally:
+            budgets.give(before, budgets.tokens_per_backward)
+    assert padded == [round_row(padded[0])] and round_row(widths[1]) == padded[0] > widths[1]
+
+
+@pytest.mark.parametrize("kernels", [("graphs",), ("graphs", "lean_adapters")], ids="+".join)
+def test_a_graph_sees_adapters_that_change(kernels: tuple[str, ...], tmp_path: Path) -> None:
+    """The first forward of a shape is not captured. Published adapters have other memory than a graph's."""
+    with card() as seen:
+        policy, twin = (make(tmp_path, device="cuda", dtype="bfloat16") for _ in range(2))
+        seen.working = True
+        addresses = [parameter.data_ptr() for parameter in policy.adapter_parameters()]
+        for each in (policy, twin):
+            other = {key: tensor.cos() * 0.05 for key, tensor in each.adapters.learning.items()}
+            each.adapters.publish("other", other)
+        switch(policy, kernels)
+        results = []
+
+        def count_replays(name: str = NEWEST) -> int:
+            """Returns the replays of a forward, whose probabilities are those of one that is not captured."""
+            before = seen.replays
+            results.append(probabilities(policy, name))
+            replays = seen.replays - before
+            with using(twin, kernels):
+                assert torch.equal(results[-1], probabilities(twin, name))
+            return replays
+
+        assert [count_replays() for _ in range(3)] == [0, 1, 1]
+        for each in (policy, twin):
+            step(each)
+        assert [count_replays(), count_replays()] == [1, 1]
+        assert [count_replays(BASE) for _ in range(3)] == [0, 1, 1]
+        assert [count_replays("other") for _ in range(3)] == [0, 0, 0]
+        assert count_replays() == 1
+        assert [parameter.data_ptr() for parameter in policy.adapter_parameters()] == addresses
+        before = seen.replays
+        with using(policy, (*kernels, "fused_norms")):  # what was captured has other norms
+            probabilities(policy, NEWEST)
+        assert seen.replays == before
+    first, stepped, base, other = (results[at] for at in (0, 3, 5, 8))
+    assert torch.equal(results[-1], stepped)
+    assert not any(torch.equal(a, b) for a, b in combinations((first, stepped, base, other), 2))
+
+
+def test_a_forward_that_cannot_be_captured(tmp_path: Path) -> None:
+    """Mixtures of experts wait for the number of each expert's tokens, and so does this layer."""
+    with card() as seen:
+        policy = make(tmp_path, device="cuda", kernels=("graphs",))
+        seen.working = True
+        layer: Any = find_adapted(policy.model)[0]
+        layer.register_forward_pre_hook(lambda _, inputs: inputs[0].sum().item() and None)
+        probabilities(policy, NEWEST)
+        with pytest.raises(
+            CaptureError, match=r"'graphs': .* 768 tokens .* capturing; allowed: model\.kernels"
+        ):
+            probabilities(policy, NEWEST)
+
+
+@pytest.mark.trains
+def test_thirty_steps_of_leduc_have_at_most_ten_shapes() -> None:
+    env = EnvConfig(game="leduc_poker", opponent="random", rules=True)
+    model = LLMPPO(
+        LLMPolicy, TextVecEnv(copies(env, 8)),
+        hyperparameters=Hyperparameters(batch_size=8, ppo_epochs=1, num_train_steps=30),
+        policy_kwargs={"model": {"reading": "shared", "kernels": ("graphs",)}},
+    )  # fmt: skip
+    with recording_widths(model.policy) as widths:
+        model.learn()
+    assert model.step == 30 and len(widths) > 100
+    assert len(set(widths)) <= 10

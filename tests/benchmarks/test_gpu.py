@@ -17,11 +17,8 @@ from benchmarks.gpu.shapes import (
     RowReader,
     count_shapes,
     make_engine,
-    make_tree,
-    pad_tree,
-    round_up,
-    tile_evenly,
 )
+from gamespiel.agents.engines.graphs import round_up
 from gamespiel.agents.engines.kernels import NAMES
 from gamespiel.agents.models.architectures import KNOWN
 
@@ -126,25 +123,12 @@ def test_operations_are_counted_without_views() -> None:
     assert counted.count == 2
 
 
-def test_tiles_of_one_kind() -> None:
-    tree = pad_tree(make_tree(300, 50), 384)
-    tiles = tile_evenly(tree, 128, 320)
-    assert tiles.queries.tolist() == [list(range(first, first + 128)) for first in (0, 128, 256)]
-    assert tiles.allowed.shape == (3, 128, 320) and tiles.allowed.any(2).all()
-    n = len(make_tree(300, 50).tokens)
-    assert tiles.allowed[2, n - 256 :].sum(1).tolist() == [1] * (384 - n)  # a pad attends to itself
-    with pytest.raises(ValueError, match="300 tokens are no multiple"):
-        tile_evenly(pad_tree(make_tree(200, 50), 300), 128, 320)
-    with pytest.raises(ValueError, match="keys, allowed: at most 64"):
-        tile_evenly(tree, 128, 64)
-
-
 def test_padded_rows_and_flexattention_give_the_trainers_states() -> None:
     from torch.nn.attention.flex_attention import flex_attention
 
     reader = make_reader(2, tokens=200)
     expected, n = reader.read_eager().detach(), len(reader.tree.tokens)
-    assert len(reader.padded.tokens) > n
+    assert reader.padded.shape[1] > n
     torch.testing.assert_close(reader.read_padded()[:n].detach(), expected, atol=2e-6, rtol=1e-5)
     with torch.no_grad():
         flexible = reader.read_flexibly(flex_attention)

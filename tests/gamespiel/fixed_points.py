@@ -12,7 +12,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,15 @@ LEDUC = SMALL | {"env.task_ids": "[[200000000, 200000000]]"}
 GAME = SMALL | {"ppo.batch_size": "3"}
 
 GAE = "tiny-gae"
+SELF_PLAY = {
+    "ppo.advantages": "gae", "ppo.num_minibatches": "0", "ppo.minibatch_unit": "turn",
+    "ppo.gradient_accumulation_steps": "1", "ppo.magnet_coef": "0.3", "ppo.magnet_end": "0.18",
+    "ppo.magnet_every": "1", "ppo.average_decay": "0.985",
+}  # fmt: skip
+POOL = {
+    "self_play.learn": "one", "self_play.pool_every": "1",
+    "ppo.init_kl_coef": "0.1", "ppo.magnet_every": "10",
+}  # fmt: skip
 
 CASES: dict[str, tuple[str, dict[str, str]]] = {
     # The preset as it is, but for its length.
@@ -56,10 +65,10 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
     "text, estimated divergence": (
         GAE, PADDED | LEDUC | {"env.decode": "text", "ppo.max_new_tokens": "4", "ppo.kl_estimator": "k3"},
     ),
-    "self-play with magnet and average": ("tiny-selfplay", LEDUC | {"ppo.magnet_every": "1"}),
+    "self-play with magnet and average": ("tiny-selfplay", LEDUC | SELF_PLAY),
     "self-play against a pool": (
         "tiny-selfplay",
-        LEDUC | {"self_play.learn": "one", "self_play.pool_every": "1", "ppo.init_kl_coef": "0.1"},
+        LEDUC | SELF_PLAY | POOL,
     ),
     "bfloat16": (GAE, PADDED | LEDUC | {"model.dtype": "bfloat16", "ppo.batch_size": "6"}),
     "bfloat16 text": (
@@ -69,10 +78,10 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
 """By name: the preset, and what is changed in it."""
 
 
-def play(name: str, folder: Path) -> Path:
-    """Trains the two steps of a case in a new folder; returns the run."""
+def play(name: str, folder: Path, more: Mapping[str, str] | None = None) -> Path:
+    """Trains the two steps of a case, with more changes, in a new folder; returns the run."""
     preset, changes = CASES[name]
-    overrides = COMMON | changes | {"run.output_dir": str(folder)}
+    overrides = COMMON | changes | {"run.output_dir": str(folder)} | dict(more or {})
     return train_quietly(resolve(preset, overrides=overrides.items()))
 
 
