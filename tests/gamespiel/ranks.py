@@ -40,7 +40,7 @@ EPISODES = 6
 
 SHORT = {"ppo.num_train_steps": "3", "run.eval_games": "0", "run.exact_every": "0"}
 PLAIN: dict[str, tuple[str, dict[str, str]]] = {
-    "kuhn": ("tiny", {}),
+    "kuhn": ("tiny", {"ppo.all_actions": "true"}),
     # Each optimizer step has one turn, so one rank has nothing to read.
     "one turn": (
         "tiny",

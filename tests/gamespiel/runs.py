@@ -31,6 +31,7 @@ PADDED = {
     "ppo.gradient_accumulation_steps": "1", "ppo.num_minibatches": "0", "ppo.minibatch_unit": "turn",
     "ppo.ppo_epochs": "5", "ppo.lam": "0.95", "ppo.ent_coef": "0.02", "ppo.init_kl_coef": "0.01",
     "ppo.adaptive_kl": "true", "ppo.target_kl": "0.7", "ppo.kl_horizon": "20000",
+    "ppo.all_actions": "false",
 }  # fmt: skip
 """An earlier form of the preset ``tiny``, for which the tests' numbers were worked out."""
 

@@ -66,16 +66,16 @@ def test_flags_alone_write_the_file(capsys: Capsys) -> None:
     text = Path("mine.yaml").read_text()
     assert read_yaml(text) == {
         "preset": "tiny",
-        "ppo": {"num_train_steps": 1672},  # 90% of 3600 s at 155 / 80 s per step
+        "ppo": {"num_train_steps": 1481},  # 90% of 3600 s at 70 / 32 s per step
         "env": {"game": "leduc_poker"},
         "run": {"device": "cpu", "checkpoint_minutes": 30.0},
     }
-    given = [("ppo.num_train_steps", "1672"), ("env.game", "leduc_poker"), ("run.device", "cpu")]
+    given = [("ppo.num_train_steps", "1481"), ("env.game", "leduc_poker"), ("run.device", "cpu")]
     assert load("mine.yaml") == resolve("tiny", overrides=[*given, ("run.checkpoint_minutes", "30")])
     out = capsys.readouterr().out
     assert f"written: mine.yaml. Train with\n  {usage.command('train')} --config mine.yaml\n" in out
     assert "\npeak " in out and "timeout" not in out  # the time was measured
-    assert "measured, 80 steps took 155 s" in " ".join(text.replace("#", " ").split())
+    assert "measured, 32 steps took 70 s" in " ".join(text.replace("#", " ").split())
 
 
 def test_every_line_of_the_file_is_a_key_below_its_reason() -> None:
@@ -211,7 +211,7 @@ def test_a_time_that_was_not_measured_comes_with_a_command_that_stops(console: C
 
 
 def test_models(tmp_path: Path) -> None:
-    assert read_model("tiny") == ModelAnswer("tiny", ("tiny", "tiny-search", "tiny-selfplay", "tiny-trace"))
+    assert read_model("tiny") == ModelAnswer("tiny", ("tiny", "tiny-gae", "tiny-search", "tiny-selfplay", "tiny-trace"))
     assert read_model("SmolLM2-135m") == ModelAnswer("HuggingFaceTB/SmolLM2-135M-Instruct", ("smollm2-135m",))
     own = ("qwen3-4b", "qwen3-4b-12gb", "qwen3-4b-16gb", "qwen3-4b-80gb")
     assert read_model("qwen3-4b") == read_model("qwen/Qwen3-4B") == ModelAnswer("Qwen/Qwen3-4B", own)
