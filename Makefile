@@ -47,7 +47,7 @@ DOCS_PIP := $(DOCS)/bin/python -m pip install --disable-pip-version-check --quie
 # The tests of pages in a browser need only the environments, and no PyTorch.
 BROWSER := .venv-browser
 
-.PHONY: help setup smollm2 train test test-rest test-all test-docker plugs package release-check pythons lowest docs browser comparisons \
+.PHONY: help setup smollm2 train test test-rest test-all test-docker plugs package release-check pythons lowest pages docs browser comparisons \
     test-vllm vocabulary lint clean
 
 help:
@@ -60,6 +60,7 @@ help:
 	@echo "make release-check  what to run before a release: \`make package\`, which leaves the files in dist/"
 	@echo "make pythons  test the wheel and the environments on the other Pythons that are there"
 	@echo "make lowest   test the environments with the lowest versions that are allowed"
+	@echo "make pages    write the generated pages and configs/schema.json anew    (ARGS=--check: only say which would change)"
 	@echo "make docs     build the documentation site in build/site, with warnings as errors"
 	@echo "make browser  test the replay page and the site in headless Chromium (root: installs Debian's)"
 	@echo "make comparisons  run the claims of docs/comparisons.md, with the libraries that they are about"
@@ -138,7 +139,12 @@ release-check: $(STAMP)
 pythons: $(STAMP)
 	$(BIN)/python -m scripts.check_pythons $(ARGS)
 
+# Generated pages of docs/, the tables of others, and configs/schema.json.
+pages: $(STAMP)
+	$(BIN)/python -m docs.generate $(ARGS)
+
 docs: $(STAMP) $(DOCS)/.installed $(LINK)
+	$(BIN)/python -m docs.generate --check
 	$(BIN)/python -m docs.site
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --config-file scripts/mkdocs.yml
 	@echo "the site is in build/site: $(BIN)/python -m http.server --directory build/site"

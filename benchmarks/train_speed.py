@@ -40,18 +40,23 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--readings", nargs="+", choices=READINGS, default=READINGS, help="[both]")
     parser.add_argument("--game", choices=TABLE, default="leduc_poker", metavar="GAME", help="[leduc_poker]")
     parser.add_argument("--repetitions", type=int, default=2, help="of every step; medians are reported [2]")
+    parser.add_argument(
+        "--tokenizer", metavar="DIR", help="that of models without weights [the embedded model's]"
+    )
     given = parse(parser, argv)
 
     steps: dict[str, dict[str, Steps]] = {}
     for name in given.model:
         steps[name] = {}
         for reading in given.readings:
-            steps[name][reading] = apart(measure_step, name, given.repetitions, (1, 4), reading, given.game)
+            settings = (given.repetitions, (1, 4), reading, given.game, given.tokenizer)
+            steps[name][reading] = apart(measure_step, name, *settings)
             show(name, reading, steps[name][reading])
     results = {
         "benchmark": "train_speed",
         "machine": machine() | hardware(),
         "game": given.game,
+        "tokenizer": given.tokenizer,
         "repetitions": given.repetitions,
         "flops_formula": FORMULA,
         "steps": steps,

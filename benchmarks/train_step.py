@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import multiprocessing
 import resource
 import statistics
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 
-from benchmarks.gpu.models import make_algorithm, make_step
+from benchmarks.gpu.models import make_algorithm, make_step, write_model
 from benchmarks.gpu.timing import matrix_peak
 from gamespiel.agents.models.architectures import KNOWN, architecture_of
-from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
+from gamespiel.agents.models.loading import TINY, ModelSettings
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.config.sections import EnvConfig
 
-SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
 EPISODES = 8
 STEPS = 10_000
 
@@ -41,7 +37,7 @@ class Shape(NamedTuple):
 
     Attributes:
         name: Its hub name, or ``tiny``.
-        pretrained: Whether its weights are loaded; else they are random, and the vocabulary is SmolLM2's.
+        pretrained: Whether its weights are loaded; else they are random.
         dtype: The type in which it computes.
         use_4bit: Whether its linear layers have 4 bits.
     """
@@ -54,7 +50,7 @@ class Shape(NamedTuple):
 
 MODELS: Mapping[str, Shape] = {
     "tiny": Shape("tiny", pretrained=True, dtype="float32"),
-    "smollm2-135m": Shape(SMOLLM2, pretrained=True),
+    "smollm2-135m": Shape("HuggingFaceTB/SmolLM2-135M-Instruct", pretrained=True),
     "qwen2.5-0.5b": Shape("Qwen/Qwen2.5-0.5B-Instruct"),
     "qwen3-4b": Shape("Qwen/Qwen3-4B"),
     "qwen3-4b-4bit": Shape("Qwen/Qwen3-4B", use_4bit=True),
@@ -62,15 +58,18 @@ MODELS: Mapping[str, Shape] = {
 
 
 @contextmanager
-def settings_of(name: str) -> Iterator[ModelSettings]:
-    """Yields a model's settings. An architecture without weights gets a folder within the context."""
+def settings_of(name: str, tokenizer: str | None = None) -> Iterator[ModelSettings]:
+    """Yields a model's settings. An architecture without weights gets a folder within the context.
+
+    Args:
+        name: One of ``MODELS``.
+        tokenizer: A folder with the tokenizer of those without weights; by default the embedded model's.
+    """
     shape = MODELS[name]
     if shape.pretrained:
         yield ModelSettings(shape.name, dtype=shape.dtype)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        load_tokenizer(ModelSettings(SMOLLM2)).save_pretrained(folder)
-        (Path(folder) / "config.json").write_text(json.dumps(KNOWN[shape.name]), encoding="utf-8")
+    with write_model(KNOWN[shape.name], tokenizer or TINY) as folder:
         yield ModelSettings(folder, dtype=shape.dtype, random_weights=True, use_4bit=shape.use_4bit)
 
 
@@ -93,9 +92,10 @@ def measure_step(
     epochs: tuple[int, ...] = (1, 4),
     reading: Literal["shared", "padded"] = "shared",
     game: str = "leduc_poker",
+    tokenizer: str | None = None,
 ) -> dict[str, Any]:
     """Returns times, tokens and memory of whole steps on a game with rules."""
-    with settings_of(name) as settings:
+    with settings_of(name, tokenizer) as settings:
         model = dataclasses.replace(settings, reading=reading)
         env = EnvConfig(game=game, opponent="random", rules=True)
         algorithm = make_algorithm(model, env, EPISODES, num_train_steps=1)

@@ -44,14 +44,14 @@ def add_train_options(train: argparse.ArgumentParser) -> None:
         "--resume_from",
         type=Path,
         metavar="DIR",
-        help="go on with a run, from its newest checkpoint; RUN@STEP goes back; auto: if there is one",
+        help="go on with a run; RUN@STEP goes back; auto: if there is one",
     )
     start.add_argument(
         "--from",
         dest="init_from",
         type=Path,
         metavar="DIR",
-        help="a new run, configured as that one, with the weights of its checkpoint",
+        help="a new run, with the keys and weights of that one",
     )
     train.add_argument("--output_dir", metavar="DIR", help="the same as --run.output_dir")
     train.add_argument(

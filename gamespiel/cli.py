@@ -19,34 +19,53 @@ from gamespiel.config.schema import DOTTED
 from gamespiel.errors import Mistakes, MistakesError, unknown_name_error
 from gamespiel.report.streams import lasting_output
 from gamespiel.stopping import Stopped
-from gamespiel.usage import config_help
+from gamespiel.usage import explain, overview
 from gamespiel.waiting import prepare_threads
 from task_gym.errors import TaskGymError, shown
 
-COMMANDS = {
-    "train": (commands.run_train, arguments.add_train_options, True),
-    "eval": (commands.run_eval, arguments.add_eval_options, True),
-    "exploit": (commands.run_exploit, arguments.add_exploit_options, True),
-    "configure": (commands.run_configure, arguments.add_configure_options, False),
-    "schema": (commands.run_schema, arguments.add_no_options, False),
-    "serve": (commands.run_serve, arguments.add_serve_options, False),
-    "games": (commands.run_games, arguments.add_games_options, False),
-    "play": (commands.run_play, arguments.add_play_options, False),
-    "watch": (commands.run_watch, arguments.add_watch_options, False),
-    "trace": (commands.run_trace, arguments.add_trace_options, False),
-    "replay": (commands.run_replay, arguments.add_replay_options, False),
-    "export": (commands.run_export, arguments.add_export_options, False),
-    "sft": (commands.run_sft, arguments.add_sft_options, True),
-    "merge": (commands.run_merge, arguments.add_merge_options, False),
-    "vllm-command": (commands.run_vllm_command, arguments.add_vllm_command_options, False),
-    "runs": (commands.run_runs, arguments.add_runs_options, False),
-    "plot": (commands.run_plot, arguments.add_plot_options, False),
-    "compare": (commands.run_compare, arguments.add_compare_options, False),
-    "leaderboard": (commands.run_leaderboard, arguments.add_leaderboard_options, False),
-    "verify": (commands.run_verify, arguments.add_verify_options, False),
-}
-"""By name: what runs the command, what adds its options, and whether its help lists configuration keys."""
+Entry = tuple[
+    Callable[[argparse.Namespace, Overrides], None], Callable[[argparse.ArgumentParser], None], bool
+]
+"""What runs a command, what adds its options, and whether it takes keys of the configuration."""
 
+GROUPS: dict[str, dict[str, Entry]] = {
+    "train": {
+        "train": (commands.run_train, arguments.add_train_options, True),
+        "sft": (commands.run_sft, arguments.add_sft_options, True),
+        "configure": (commands.run_configure, arguments.add_configure_options, False),
+        "schema": (commands.run_schema, arguments.add_no_options, False),
+        "merge": (commands.run_merge, arguments.add_merge_options, False),
+        "vllm-command": (commands.run_vllm_command, arguments.add_vllm_command_options, False),
+    },
+    "measure": {
+        "eval": (commands.run_eval, arguments.add_eval_options, True),
+        "exploit": (commands.run_exploit, arguments.add_exploit_options, True),
+        "leaderboard": (commands.run_leaderboard, arguments.add_leaderboard_options, False),
+        "verify": (commands.run_verify, arguments.add_verify_options, False),
+    },
+    "look at runs": {
+        "runs": (commands.run_runs, arguments.add_runs_options, False),
+        "plot": (commands.run_plot, arguments.add_plot_options, False),
+        "compare": (commands.run_compare, arguments.add_compare_options, False),
+        "replay": (commands.run_replay, arguments.add_replay_options, False),
+        "export": (commands.run_export, arguments.add_export_options, False),
+    },
+    "play": {
+        "games": (commands.run_games, arguments.add_games_options, False),
+        "play": (commands.run_play, arguments.add_play_options, False),
+        "watch": (commands.run_watch, arguments.add_watch_options, False),
+        "trace": (commands.run_trace, arguments.add_trace_options, False),
+        "serve": (commands.run_serve, arguments.add_serve_options, False),
+    },
+}
+"""The commands by what they are for."""
+
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+
+
+HINT = """\
+gamespiel COMMAND --help: the command's options. gamespiel --help ppo: a section
+of the configuration, with its keys. gamespiel --help learning_rate: one key."""
 
 OF_FILES = frozenset(
     getattr(errno, name)
@@ -72,8 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _check_command(tokens)
         args, extra = build_parser().parse_known_args(tokens)
         _check_extra(extra, args, overrides)
-        run: Callable[[argparse.Namespace, Overrides], None] = args.run
-        run(args, overrides)
+        args.run(args, overrides)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -199,33 +217,65 @@ def split_overrides(argv: Sequence[str]) -> tuple[list[str], Overrides]:
 
 def build_parser() -> argparse.ArgumentParser:
     """Returns the parser of everything but the overrides."""
-    parser = _Parser(prog="gamespiel", description="Train language models to play games, and evaluate them.")
+    parser = _Parser(
+        usage="gamespiel COMMAND [OPTION ...]",
+        description="Train language models to play games, and evaluate them.",
+    )
     parser.add_argument("--version", action="version", version=f"gamespiel {__version__}")
-    group = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
+    subparsers = parser.add_subparsers(prog="gamespiel", required=True, help=argparse.SUPPRESS)
     for name, (run, add_options, has_keys) in COMMANDS.items():
-        summary = (run.__doc__ or "").strip()
-        sub: _Parser = group.add_parser(name, description=summary, help=summary)
-        sub.has_keys = has_keys
+        sub: _Parser = subparsers.add_parser(name, description=_summarize(run), has_keys=has_keys)
         sub.add_argument("--version", action="version", version=f"gamespiel {__version__}")
         add_options(sub)
+        if has_keys:
+            required = [
+                [*action.option_strings, action.metavar] for action in sub._actions if action.required
+            ]
+            words = [str(word) for action in required for word in action]
+            sub.usage = " ".join([sub.prog, *words, "[OPTION ...] [--SECTION.KEY VALUE ...]"])
         sub.set_defaults(run=run, flags=[flag for action in sub._actions for flag in action.option_strings])
+    width = max(map(len, COMMANDS))
+    lines = [
+        line
+        for title, group in GROUPS.items()
+        for line in (
+            f"{title}:",
+            *(f"  {name:{width}}  {_summarize(run)}" for name, (run, *_) in group.items()),
+            "",
+        )
+    ]
+    parser.epilog = "\n".join([*lines, HINT])
     return parser
+
+
+def _summarize(run: Callable[[argparse.Namespace, Overrides], None]) -> str:
+    return (run.__doc__ or "").strip()
 
 
 class _Parser(argparse.ArgumentParser):
     """Leaves errors to ``main``, and makes the configuration's part of the help only when it is shown."""
 
-    has_keys = True
-
-    def __init__(self, **keywords: Any) -> None:
+    def __init__(self, *, has_keys: bool = False, **keywords: Any) -> None:
         look = argparse.RawDescriptionHelpFormatter
-        super().__init__(formatter_class=look, allow_abbrev=False, **keywords)
+        super().__init__(formatter_class=look, allow_abbrev=False, add_help=False, **keywords)
+        self.has_keys = has_keys
+        text = "this, or the help of a section or key"
+        self.add_argument("-h", "--help", nargs="?", metavar="NAME", action=_Help, help=text)
 
     def format_help(self) -> str:
         if self.has_keys:
-            self.epilog = config_help()
+            self.epilog = overview()
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(message)
+
+
+class _Help(argparse.Action):
+    """Shows a command's help, or that of a section of the configuration, or of one key."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, name: Any, option: str | None = None) -> None:
+        if name in COMMANDS:
+            build_parser().parse_args([name, "--help"])
+        print(parser.format_help() if name is None else explain(name), end="")
+        parser.exit()

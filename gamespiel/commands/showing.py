@@ -107,7 +107,7 @@ def run_plot(args: argparse.Namespace, overrides: Overrides) -> None:
 
 
 def run_compare(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Show in which keys and results two runs differ, and where they part."""
+    """Show in which keys and results two runs differ, and from where."""
     refuse_overrides(overrides, args)
 
     from rich.console import Console

@@ -146,7 +146,7 @@ def run_sft(args: argparse.Namespace, overrides: Overrides) -> None:
 
 
 def run_merge(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Merge a run's adapters into its base model, check the result, and upload it if asked."""
+    """Merge a run's adapters into its base model; check it, upload it."""
     refuse_overrides(overrides, args)
     check_trainer("merge")
 
@@ -162,7 +162,7 @@ def run_merge(args: argparse.Namespace, overrides: Overrides) -> None:
 
 
 def run_export(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Write recorded episodes as rows in chat format, for supervised training."""
+    """Write recorded episodes as rows in chat format, to train on."""
     refuse_overrides(overrides, args)
 
     from gamespiel.replay.export import export_turns
@@ -171,7 +171,7 @@ def run_export(args: argparse.Namespace, overrides: Overrides) -> None:
 
 
 def run_vllm_command(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Print the command lines of the vLLM servers that a configuration needs."""
+    """Print the command lines of a configuration's vLLM servers."""
     flags = list_flags(args)
     run = None if args.checkpoint is None else read_place(args.checkpoint)
     resolved = resolve_with_imports(

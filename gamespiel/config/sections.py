@@ -72,7 +72,7 @@ def _check_rise(bounds: tuple[int, int]) -> tuple[int, int]:
 
 @dataclass(frozen=True, config=STRICT)
 class CurriculumConfig:
-    """Which tasks, when: stages that follow one another, and replay of failures."""
+    """Which tasks, when: stages in order, and replay of failures."""
 
     failure_replay_prob: Share | None = key(
         None, f"chance that an episode replays a failure (null: {REPLAYS} with stages, else 0)"

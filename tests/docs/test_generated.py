@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,10 @@ import pyspiel
 import pytest
 
 from benchmarks.scores import merged
-from docs import game_facts, generate_games, generate_scores, generate_trace, hooks, site
+from docs import game_facts, generate, generate_scores, generate_trace, hooks, site
 from docs.game_pages import budget, game_page, limits, picture, played, score
 from docs.generate_games import shorten, table
+from docs.generate_tables import fill
 from docs.reference import ROOMS
 from docs.site import copied, generated, site_pages
 from docs.trace_pages import family_page
@@ -24,32 +23,24 @@ from game_gym.games import DECLARED, TABLE
 from game_gym.protocols import PROTOCOLS
 from game_gym.score import seat_score
 from game_gym.task import decode
-from gamespiel.agents.models.architectures import KNOWN
-from gamespiel.agents.models.memory_plan import Load, plan
-from gamespiel.config import preset_path, resolve
+from gamespiel.config import preset_path
 from gamespiel.config.schema import DOTTED
-from gamespiel.report.plan import format_gib
-from gamespiel.training import planning
 from tests.docs.test_blocks import run_block
 from tests.gamespiel.runs import marked
 from tests.gamespiel.test_first_steps import CARD
 from trace_gym.admission.admit import MOST_LINES, MOST_OUTPUT
 from trace_gym.inject import MOST, STYLES
 from trace_gym.mutants.choices import LEAST, OPTIONS
-from trace_gym.programs.builtin import CELLS, NAMES, split
+from trace_gym.programs.builtin import NAMES, split
 from trace_gym.programs.hub import DATASET
 from trace_gym.score import SCORINGS
 
 ROOT = Path(__file__).parents[2]
-GAMES, TRACE, SCORES = (
-    made.PAGE.read_text(encoding="utf-8") for made in (generate_games, generate_trace, generate_scores)
+GAMES, TRACE, MODELS = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("games", "trace", "models")
 )
 PLAIN = re.sub(r"^```.*?^```$", lambda code: re.sub(r"[^\n]", " ", code[0]), GAMES, flags=re.M | re.S)
 """The page with blanks in place of code, in which solitaire's columns begin with #."""
-CURRICULUM, MODELS = (
-    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("curriculum", "models")
-)
-PROMOTIONS = json.loads((ROOT / "benchmarks/results/promotion.json").read_text(encoding="utf-8"))
 
 
 def section(heading: str) -> str:
@@ -59,15 +50,39 @@ def section(heading: str) -> str:
     return GAMES[start : following.start() if following else None]
 
 
-@pytest.mark.sample
-@pytest.mark.trains
-def test_games_are_current() -> None:
-    assert generate_games.page() == GAMES, "write it anew with: python -m docs.generate_games"
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.sample, pytest.mark.trains] if path == "docs/games.md" else ())
+        for path in generate.FILES
+    ],
+)
+def test_generated_files_are_current(path: str) -> None:
+    assert generate.find_stale([path]) == {}, "write it anew with: python -m docs.generate"
 
 
-@pytest.mark.parametrize(("made", "text"), [(generate_trace, TRACE), (generate_scores, SCORES)])
-def test_traces_and_scores_are_current(made: Any, text: str) -> None:
-    assert made.page() == text, f"write it anew with: python -m {made.__name__}"
+def test_one_command_checks_and_writes_what_is_not_current(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(generate, "ROOT", tmp_path)
+    monkeypatch.setattr(generate, "FILES", {name: lambda: "new" for name in ("old", "new")})
+    assert generate.main(["--check"]) == 1
+    assert (tmp_path / "old").read_text() == "old"
+    assert capsys.readouterr().out == "old: not current; run: python -m docs.generate\n"
+    assert generate.main([]) == 0
+    assert (tmp_path / "old").read_text() == "new"
+    assert generate.main(["--check"]) == 0
+
+
+def test_a_table_takes_the_place_of_the_one_with_its_head() -> None:
+    page = "a\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n| x |\n"
+    new = table(["x", "y"], [[3, 4], [5, 6]])
+    assert fill(page, new) == f"a\n\n{new}\n\n| x |\n"
+    for text in ("a\n", page * 2):
+        with pytest.raises(ValueError, match=r"\| x \| y \|"):
+            fill(text, new)
 
 
 def test_every_declared_game_has_a_section_with_its_rules_and_an_observation() -> None:
@@ -165,14 +180,16 @@ def test_the_other_games_are_told_once_and_rightly() -> None:
 
 
 def test_numbers_and_names_of_traces_in_words() -> None:
-    # "mod 16", "seven", "three", "six"
-    assert (len(NAMES), CELLS, OPTIONS, LEAST, MOST) == (16, 160, 8, 4, 6)
+    # "seven", "three", "six"
+    assert (OPTIONS, LEAST, MOST) == (8, 4, 6)
     assert f"at most {MOST_OUTPUT} bytes" in TRACE and f"at most {MOST_LINES:,} lines" in TRACE
     assert DATASET in TRACE
     assert all(f"**{name}**" in TRACE for name in SCORINGS)
     assert all(f'injector="{style}"' in TRACE for style in STYLES)
+    (family, level) = re.findall(r"family = (id mod \d+) +level = (.*)", TRACE)[0]
     for task_id in (0, 37, 159, 10**11 - 1):
-        assert split(task_id) == (NAMES[task_id % 16], 1 + task_id % 160 // 16)
+        index, number = (eval(rule.replace("mod", "%"), {"id": task_id}) for rule in (family, level))
+        assert split(task_id) == (NAMES[index], number)
 
 
 def test_a_fence_is_longer_than_any_in_it() -> None:
@@ -201,49 +218,6 @@ def test_parts_are_merged_in_the_tables_order() -> None:
         ("leduc_poker", "first", 0.5),
         ("hex", "random", 0.6),
     ]
-
-
-def test_the_table_of_promotions_is_the_benchmarks() -> None:
-    found = re.findall(r"^\| (0\.\d\d) \| (.*) \|$", CURRICULUM, re.MULTILINE)
-    assert [rate for rate, _ in found] == ["0.60", "0.65", "0.70", "0.75", "0.80"]
-    for rate, cells in found:
-        rows = [row for row in PROMOTIONS["rows"] if row["rate"] == float(rate)]
-        assert [row["rule"] for row in rows] == ["rate", "confidence"]
-        shares = [row["promoted"][within][0] for row in rows for within in ("100", "1000", "5000")]
-        assert cells.split(" | ") == [f"{share:.1%}" for share in shares]
-
-
-def preset_rows() -> list[str]:
-    rows = []
-    for name, card in sorted(CARD.items(), key=lambda row: (row[0].split("b-")[0].removesuffix("b"), row[1])):
-        load = planning.load_of(resolve(name))
-        made = plan(load)
-        kept = "NF4" if load.bits else load.dtype
-        way = "yes" if load.gradient_checkpointing else "no"
-        budgets = f"{load.tokens_per_backward:,} | {load.tokens_per_forward:,}"
-        sizes = f"{format_gib(made.weights)} | {format_gib(made.peak)}"
-        rows.append(f"| `{name}` | {card} GB | {kept} | {way} | {budgets} | {sizes} |")
-    return rows
-
-
-def model_rows() -> list[str]:
-    """Peaks of each known model with gradient checkpointing and 4,096 tokens with gradients."""
-    rows = []
-    for name in KNOWN:
-        architecture = planning.architecture_of(name)
-        base = Load(
-            architecture, tokens_per_backward=4096, tokens_per_forward=8192, gradient_checkpointing=True
-        )
-        peaks = [plan(base), plan(replace(base, bits=8)), plan(replace(base, bits=4, nested=True))]
-        shown = " | ".join(format_gib(made.peak) for made in peaks)
-        rows.append(f"| `{name}` | {architecture.parameters / 1e9:.2f} | {shown} |")
-    return rows
-
-
-@pytest.mark.parametrize("rows", [preset_rows, model_rows])
-def test_tables_of_models_are_current(rows: Callable[[], list[str]]) -> None:
-    """If this fails, these are the rows to write."""
-    assert [row for row in rows() if row not in MODELS.splitlines()] == []
 
 
 def test_keys_and_presets_of_models_are_there() -> None:

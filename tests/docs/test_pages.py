@@ -31,7 +31,9 @@ from tests.gamespiel.conftest import finished, one_thread
 __all__ = ["finished", "one_thread"]
 
 ROOT = Path(__file__).parents[2]
-PAGES = [page for page in site_pages() if page not in ("docs/lab-notes.md", ".github/SECURITY.md", "CHANGELOG.md")]
+PAGES = [
+    page for page in site_pages() if page not in ("docs/lab-notes.md", ".github/SECURITY.md", "CHANGELOG.md")
+]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", CONTRIBUTING, flags=re.DOTALL))
 PLACEHOLDER = "NAME"
@@ -42,7 +44,7 @@ SESSIONS = [*PRINTING, *(f"docs/{name}.md" for name in ("python", "wrappers", "c
 """Pages whose Python blocks are one session; the blocks of other pages are tested in tests/docs."""
 
 QUICK = (
-    "python train.py --help",
+    "python train.py --help ppo",
     "python eval.py --checkpoint RUN --exact",
     "python eval.py --checkpoint RUN --num_episodes 100 --opponent mcts:100",
     "python eval.py --model.model_name tiny --env.game leduc_poker",
@@ -110,7 +112,7 @@ def parsed(
     files = dict.fromkeys(("mine.json", "mine.yaml", "leduc.yaml", "week.yaml"), "{}")
     for file, text in (files | {"mine.py": "", "talk.yaml": talk, "served.yaml": served}).items():
         Path(file).write_text(text)
-    for run in ("RUN", "runs/first", "runs/leduc", "runs/start"):
+    for run in ("RUN", "runs/first", "runs/leduc", "runs/start", "runs/talk"):
         shutil.copytree(finished, run)
     # The page begins this run by --resume auto, where no folder is yet.
     if "@best" in request.node.callspec.params.get("line", ""):
@@ -182,6 +184,21 @@ def _only_parse(parser: Any, argv: Any) -> None:
 
 def test_the_quick_commands_are_those_of_the_page() -> None:
     assert [line for line in QUICK if line not in commands("README.md")] == []
+
+
+def test_readme_is_short_and_begins_with_what_a_reader_wants() -> None:
+    """Commands of its first table are also those of other pages' shell blocks, which are tested."""
+    text = read("README.md")
+    assert len(text.splitlines()) <= 140
+    head = text.partition("```")[0]
+    assert "](docs/start.md)" in head
+    rows = re.findall(r"^\| [^|]+ \| `([^`]+)` \| .*\]\(docs/", head, re.MULTILINE)
+    assert len(rows) == 4 and set(rows) <= set(LINES)
+
+
+def test_to_compete_takes_ten_commands() -> None:
+    first = re.findall(r"```bash\n(.*?)```", read("docs/affinetes.md"), re.DOTALL)[0].splitlines()
+    assert [re.search(r" # (\d+)\. ", line)[1] for line in first] == [str(n) for n in range(1, 11)]  # type: ignore[index]
 
 
 @pytest.mark.trains
@@ -279,10 +296,8 @@ def test_names_are_in_the_files_that_it_says() -> None:
 
 
 def test_every_generated_file_has_its_command_and_its_test() -> None:
-    rows = re.findall(
-        r"^\| `([\w/.]+)` \| `([^`]+)`[^|]*\| (?:`([\w/.]+)`)? *\|$", CONTRIBUTING, re.MULTILINE
-    )
-    assert len(rows) == 10
+    rows = re.findall(r"^\| (`[^|]+) \| `([^`]+)`[^|]*\| (?:`([\w/.]+)`)? *\|$", CONTRIBUTING, re.MULTILINE)
+    assert len(rows) == 7
     for _, command, test in rows:
         module = command.split()[2] if command.startswith("python -m ") else "gamespiel"
         if not test:

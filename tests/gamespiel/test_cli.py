@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from gamespiel import waiting
 from gamespiel.cli import COMMANDS, main, split_overrides
 from gamespiel.config import Config, from_dict, presets, resolve, save
-from gamespiel.config.schema import DOTTED, file_schema
+from gamespiel.config.schema import KEYS, file_schema
 from gamespiel.measure.options import EvalOptions
 from gamespiel.stopping import Stopped
 from gamespiel.usage import command
@@ -203,6 +204,7 @@ PLAYERS = "--agent must be random, first, or mcts or ismcts, also with :SIMS[xRO
         ),
         ("eval --agent first --num_episodes 0", "--num_episodes must be at least 1, not 0"),
         ("eval --agent first --output a.txt", "--output must end in .json, not 'a.txt'"),
+        ("train --help gama", "unknown section or key 'gama'; did you mean 'ppo.gamma'?"),
         ("schema --ppo.gamma 1", "unknown option '--ppo.gamma'; allowed: -h, --help, --version"),
         ("", f"no command was given; allowed: {', '.join(COMMANDS)}"),
         ("trian", f"unknown command 'trian'; did you mean 'train'? allowed: {', '.join(COMMANDS)}"),
@@ -244,19 +246,37 @@ def test_errors_of_the_work_itself(calls: Calls, monkeypatch: pytest.MonkeyPatch
             fail(OSError(code, "not of a file"))
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["eval"]])
-def test_help_lists_every_key_and_preset(command: list[str], capsys: Capsys) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main([*command, "--help"])
-    text = capsys.readouterr().out
-    assert stop.value.code == 0
-    assert [name for name in DOTTED if f"--{name} " not in text] == []
-    words = " ".join(text.split())
-    assert f"presets: {', '.join(presets())} configuration keys" in words  # none is marked as not built
-    assert "learning rate of the adapters; a number [0.004]" in words
-    assert "steps to train; an integer [80]" in words
-    assert "not built yet" not in words
-    assert max(map(len, text.splitlines())) <= 100
+def read_help(line: str, capsys: Capsys) -> str:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(line.split())
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "first_words"), [("--help", list(COMMANDS)), ("train --help", ["model", "ppo", "env", "run"])]
+)
+def test_help_fits_one_screen(
+    line: str, first_words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = read_help(line, capsys).splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 80
+    starts = [words.split()[0] for words in lines if words.startswith("  ")]
+    assert [starts.count(word) for word in first_words] == [1] * len(first_words)
+
+
+def test_help_names_every_preset_and_of_a_section_every_key(capsys: Capsys) -> None:
+    words = " ".join(read_help("train --help", capsys).split())
+    assert f"presets: {', '.join(presets())} configuration" in words  # none is marked as not built
+    for section, keys in KEYS.items():
+        text = read_help(f"eval --help {section}", capsys)
+        assert re.findall(r"^  --(\S+)$", text, re.MULTILINE) == [f"{section}.{key}" for key in keys]
+        assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("line", ["--help gamma", "train --help ppo.gamma", "schema -h gamma"])
+def test_help_of_a_key_has_its_type_and_value(line: str, capsys: Capsys) -> None:
+    assert read_help(line, capsys).startswith("  --ppo.gamma\n      discount; a number [1.0]\n")
 
 
 def test_the_first_line_comes_before_the_libraries_are_loaded(calls: Calls, capsys: Capsys) -> None:

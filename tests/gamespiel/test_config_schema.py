@@ -45,7 +45,7 @@ VALIDATOR = Draft202012Validator(file_schema())
 
 
 def test_the_packaged_schema_is_current_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """If this fails: ``gamespiel schema > configs/schema.json``."""
+    """If this fails: ``python -m docs.generate``."""
     assert json.loads(PACKAGED.read_text(encoding="utf-8")) == file_schema()
     Draft202012Validator.check_schema(file_schema())
     assert main(["schema"]) == 0

@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent.parent / "data" / "golden_trace"
 WHOLE = (3, 31)
 """Tasks in full, and tasks as digests: one of each family, the levels in turn."""
 
-DIGESTS = tuple(family + 16 * (family * 3 % 10) for family in range(16))
+DIGESTS = tuple(family + len(NAMES) * (family * 3 % len(LEVELS)) for family in range(len(NAMES)))
 
 FEWER = DIGESTS[::4]
 """False outputs take a good part of a second."""

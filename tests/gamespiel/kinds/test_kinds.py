@@ -263,7 +263,7 @@ def test_every_command_finds_it(tmp_path: Path) -> None:
     (kinds / "duels.py").symlink_to(Path(__file__).with_name("duels.py"))
     process = subprocess.run(
         [sys.executable, "-P", "-c", COMMANDS],
-        input=json.dumps([*REFUSED, "eval --help", "schema", EVAL, TRAIN]),
+        input=json.dumps([*REFUSED, "eval --help", "eval --help env", "schema", EVAL, TRAIN]),
         capture_output=True, text=True, check=True, cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
@@ -274,6 +274,7 @@ def test_every_command_finds_it(tmp_path: Path) -> None:
     shown = found["eval --help"][1]
     assert "duel or openspiel or trace, the same as --env.env_type" in shown
     assert "with --env duel: low or high; with --env openspiel: random, first" in shown
+    shown = found["eval --help env"][1]
     assert "--env.rival duels: who plays the other seats; text [first]" in shown
     assert "kind of task: duels or games or traces" in shown
     keys = json.loads(found["schema"][1])["$defs"]["EnvConfig"]["properties"]

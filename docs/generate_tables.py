@@ -1,0 +1,91 @@
+"""The tables of docs/models.md and docs/curriculum.md; the rest of these pages is written by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from docs.generate_games import table
+from gamespiel.agents.models.architectures import KNOWN, architecture_of
+from gamespiel.agents.models.memory_plan import Load, plan
+from gamespiel.config import preset_path, presets, resolve
+from gamespiel.report.plan import format_gib
+from gamespiel.training.planning import load_of
+
+FOLDER = Path(__file__).parent
+PROMOTIONS = FOLDER.parent / "benchmarks" / "results" / "promotion.json"
+
+
+def models() -> str:
+    """Returns the text of docs/models.md with the present memory plans."""
+    return fill((FOLDER / "models.md").read_text(encoding="utf-8"), preset_table(), model_table())
+
+
+def curriculum() -> str:
+    """Returns the text of docs/curriculum.md with the results of `python -m benchmarks.promotion --keep`."""
+    return fill((FOLDER / "curriculum.md").read_text(encoding="utf-8"), promotion_table())
+
+
+def fill(text: str, *tables: str) -> str:
+    """Returns ``text`` with these tables in place of those that have the same heads.
+
+    Raises:
+        ValueError: a table's head is not in the text exactly once.
+    """
+    for new in tables:
+        head = new.partition("\n")[0]
+        parts = re.split(rf"^{re.escape(head)}\n(?:\|.*\n)*", text, flags=re.MULTILINE)
+        if len(parts) != 2:
+            raise ValueError(f"{head!r} must be the head of one table, and is that of {len(parts) - 1}")
+        text = f"{parts[0]}{new}\n{parts[1]}"
+    return text
+
+
+def preset_table() -> str:
+    """Returns a row per preset for a card, by model and size of the card, with what its plan takes."""
+    cards = {}
+    for name in presets():
+        if card := re.search(r"one GPU of (\d+) GB", preset_path(name).read_text(encoding="utf-8")):
+            family, size = name.split("-")[:2]
+            cards[family, float(size.removesuffix("b")), int(card[1])] = name
+    rows = []
+    for (*_, card), name in sorted(cards.items()):
+        load = load_of(resolve(name))
+        memory = plan(load)
+        kept = "NF4" if load.bits else load.dtype
+        budgets = [f"{load.tokens_per_backward:,}", f"{load.tokens_per_forward:,}"]
+        sizes = [format_gib(memory.weights), format_gib(memory.peak)]
+        way = "yes" if load.gradient_checkpointing else "no"
+        rows.append([f"`{name}`", f"{card} GB", kept, way, *budgets, *sizes])
+    heads = [
+        "preset", "card", "weights in", "checkpointing", "tokens with gradients", "without", "weights, GiB",
+        "peak, GiB",
+    ]  # fmt: skip
+    return table(heads, rows)
+
+
+def model_table() -> str:
+    """Returns the peaks of each known model with gradient checkpointing and 4,096 tokens with gradients."""
+    rows = []
+    for name in KNOWN:
+        architecture = architecture_of(name)
+        base = Load(
+            architecture, tokens_per_backward=4096, tokens_per_forward=8192, gradient_checkpointing=True
+        )
+        loads = (base, replace(base, bits=8), replace(base, bits=4, nested=True))
+        peaks = [format_gib(plan(load).peak) for load in loads]
+        rows.append([f"`{name}`", f"{architecture.parameters / 1e9:.2f}", *peaks])
+    return table(["model", "parameters, 10⁹", "bfloat16", "8 bits", "4 bits"], rows)
+
+
+def promotion_table() -> str:
+    """Returns the shares of promoted runs: a row per success rate, by rule and number of episodes."""
+    rows: dict[float, list[str]] = {}
+    for row in json.loads(PROMOTIONS.read_text(encoding="utf-8"))["rows"]:
+        shares = [f"{row['promoted'][within][0]:.1%}" for within in ("100", "1000", "5000")]
+        rows.setdefault(row["rate"], [f"{row['rate']:.2f}"]).extend(shares)
+    within = ["within 100", "1,000", "5,000 episodes"]
+    rules = [f"`{rule}`: {within[0]}" for rule in ("rate", "confidence")]
+    return table(["success rate", rules[0], *within[1:], rules[1], *within[1:]], list(rows.values()))
