@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
+
+from gamespiel.report.grid import Grid
 
 NOTE = (
     "difference: mean of the paired differences, deal by deal; a deal is one seed of one task, from all of "
@@ -46,16 +46,8 @@ def print_comparison(console: Console, found: Mapping[str, Any], where: str) -> 
         console.print(Text(RATINGS + _explain_penalty(rated)))
 
 
-def _make_table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    table.add_column("", overflow="fold")
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def _make_scores(title: str, contenders: Mapping[str, Mapping[str, Any]]) -> Table:
-    table = _make_table(title, ("score", "deals", "share of best\nresponse", "exploit-\nability"))
+def _make_scores(title: str, contenders: Mapping[str, Mapping[str, Any]]) -> Grid:
+    table = Grid("", ("score", "deals", "share of best\nresponse", "exploit-\nability"), title)
     for name, games in contenders.items():
         table.add_row(Text(name, style="bold"))
         for game, cell in games.items():
@@ -80,9 +72,9 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if math.isfinite(share) else "-"
 
 
-def _make_differences(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _make_differences(rows: Sequence[Mapping[str, Any]]) -> Grid:
     columns = ("difference", "interval", "p", "deals", "saved", "needed")
-    table = _make_table("paired differences", columns)
+    table = Grid("", columns, "paired differences")
     pair = None
     for row in rows:
         if pair != (row["first"], row["second"]):
@@ -111,11 +103,11 @@ def _format_p(p_value: float) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def _make_ratings(rated: Mapping[str, Any]) -> Table:
+def _make_ratings(rated: Mapping[str, Any]) -> Grid:
     """Returns ratings beside the raw results: the parts of deals that the row won, tied and lost."""
     players, count = rated["players"], len(rated["players"])
-    table = _make_table(
-        "ratings, and deals won / tied / lost", ("rating", "95%", *(str(i + 1) for i in range(count)))
+    table = Grid(
+        "", ("rating", "95%", *(str(i + 1) for i in range(count))), "ratings, and deals won / tied / lost"
     )
     for i in sorted(range(count), key=lambda place: -rated["points"][place]):
         low, high = rated["intervals"][i]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from gamespiel.report.grid import Grid
 from gamespiel.report.text import make_harmless
 
 NOTE = (
@@ -61,11 +60,14 @@ def count_cells(cells: Mapping[str, Mapping[str, Any]]) -> tuple[int, int, int, 
     )
 
 
-def _make_table(title: str, found: Mapping[str, Any]) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
-    table.add_column("agent")
-    for name in ("score", "rating", "95%", "tasks", "deals per task", "episodes"):
-        table.add_column(name, justify="right")
+def _make_table(title: str, found: Mapping[str, Any]) -> Grid:
+    table = Grid(
+        "agent",
+        ("score", "rating", "95%", "tasks", "deals\nper task", "episodes"),
+        title,
+        padding=1,
+        least=20,
+    )
     for name in order_agents(found):
         table.add_row(Text(make_harmless(name)), *describe_agent(found, name))
     return table

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gamespiel.kinds import declaration_of
 from gamespiel.overview.reading import Run, find_runs
+from gamespiel.report.grid import Grid
 from gamespiel.report.summary import SHARE
 from gamespiel.report.text import format_duration, print_json
 
@@ -73,11 +72,9 @@ def describe_tasks(run: Run) -> str:
     return str(env.task_id) if env.task_id is not None else ranges or declaration_of(env).unit
 
 
-def _make_table(runs: list[Run]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1), pad_edge=False)
-    table.add_column("run", overflow="fold")
-    for name in ("state", "step", "reward", "held\nout", "best", "after", "time", "changed"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _make_table(runs: list[Run]) -> Grid:
+    columns = ("state", "step", "reward", "held\nout", "best", "after", "time", "changed")
+    table = Grid("run", columns, padding=1, least=20)
     for run in runs:
         line = describe_run(run)
         table.add_row(

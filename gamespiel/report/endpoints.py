@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from gamespiel.agents.runs.stats import Interval, mean_interval, wilson
 from gamespiel.endpoints.completion import Usage
+from gamespiel.report.grid import Grid
 
 
 @dataclass(frozen=True)
@@ -86,10 +85,7 @@ def _sum_counts(records: Sequence[Mapping[str, Any]], name: str) -> int | None:
 
 def endpoint_table(title: str, rows: Mapping[str, Row], usage: Usage, cost: float | None) -> RenderableType:
     """Returns a table with a row per group, and the tokens and their price below."""
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    table.add_column("", overflow="fold")
-    for name in ("episodes", "score", "success", "given\nup", "refused\nreplies"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = Grid("", ("episodes", "score", "success", "given\nup", "refused\nreplies"), title)
     for name, row in rows.items():
         faults = f"\n{row.faults:,} faults" if row.faults else ""
         counts = ["-" if count is None else f"{count:,}" for count in (row.given_up, row.refused)]

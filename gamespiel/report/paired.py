@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from gamespiel.agents.runs.stats import Interval, mean_interval
+from gamespiel.report.grid import Grid
 
 PAIRED_NOTE = (
     "change: mean of the differences, episode by episode, of the same tasks, seeds and seats, with its 95% "
@@ -65,12 +64,9 @@ def pair_scores(before: Scores, after: Scores) -> dict[str, Paired]:
     }
 
 
-def render_pairs(rows: dict[str, Paired]) -> Table:
+def render_pairs(rows: dict[str, Paired]) -> Grid:
     """Returns a table with a row per game, and one of all."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("score")
-    for title in ("episodes", "before", "after", "change", "95% interval"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table = Grid("score", ("episodes", "before", "after", "change", "95% interval"), padding=1)
     for name, row in rows.items():
         change, low, high = row.change
         interval = f"{low:+.3f} … {high:+.3f}" if math.isfinite(low) else "-"  # of one episode there is none

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from gamespiel.agents.models.memory_plan import GIB, SPARE, Load, MemoryPlan
+from gamespiel.report.grid import Grid
 
 FIT_NOTE = (
     "peak: GiB, with forwards as large as the token budgets allow; prompts that share or repeat more need "
@@ -56,11 +55,9 @@ def part_rows(load: Load, made: MemoryPlan) -> list[tuple[str, int]]:
 SUMS = ("always", "while updating", "while playing", "peak")
 
 
-def parts_table(load: Load, made: MemoryPlan) -> Table:
+def parts_table(load: Load, made: MemoryPlan) -> Grid:
     """Returns a table with a row per part, in GiB."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    table.add_column("memory", overflow="fold")
-    table.add_column("GiB", justify="right", no_wrap=True)
+    table = Grid("memory", ("GiB",))
     for name, size in part_rows(load, made):
         amount = format_gib(size)
         if name.startswith("("):
@@ -70,13 +67,9 @@ def parts_table(load: Load, made: MemoryPlan) -> Table:
     return table
 
 
-def fit_table(plans: Mapping[str, MemoryPlan], cards: Sequence[float]) -> Table:
+def fit_table(plans: Mapping[str, MemoryPlan], cards: Sequence[float]) -> Grid:
     """Returns a table with a row per configuration: its peak, and whether it fits cards of so many GiB."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    table.add_column("preset", overflow="fold")
-    table.add_column("  peak", justify="right", no_wrap=True)
-    for card in cards:
-        table.add_column(f"  {card:g} GiB", justify="right", no_wrap=True)
+    table = Grid("preset", ("peak", *(f"{card:g} GiB" for card in cards)), padding=1)
     for name, made in plans.items():
         fits = ["fits" if made.fits(card * GIB) else "-" for card in cards]
         table.add_row(name, format_gib(made.peak), *fits)

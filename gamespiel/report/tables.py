@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from game_gym.exact import ExactResult
 from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
 from gamespiel.agents.runs.stats import Interval
 from gamespiel.exact import ExactComparison
+from gamespiel.report.grid import Grid
 
 SAMPLED_NOTE = (
     "score, success, return: mean and 95% interval (of the success rate, Wilson's). illegal moves: share of "
@@ -22,19 +21,10 @@ SAMPLED_NOTE = (
 """Printed below ``render_sampled``."""
 
 
-def _make_table(title: str, columns: Sequence[str]) -> Table:
-    """Returns a table for 60 columns or more: only its first column may wrap, and none is cut."""
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    table.add_column("", overflow="fold")
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def render_sampled(title: str, rows: Mapping[str, Measured]) -> Table:
+def render_sampled(title: str, rows: Mapping[str, Measured]) -> Grid:
     """Returns a table with a row per group of episodes; intervals are below the means."""
     columns = ("score", "success", "return", "illegal\nmoves", "legal\nmass", "turns")
-    table = _make_table(title, columns)
+    table = Grid("", columns, title)
     for name, m in rows.items():
         table.add_row(
             "\n".join([name, f"{m.episodes:,} games", *([f"{m.faults:,} faults"] if m.faults else [])]),
@@ -50,7 +40,7 @@ def render_sampled(title: str, rows: Mapping[str, Measured]) -> Table:
 
 def replies_table(
     title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
-) -> Table:
+) -> Grid:
     """Returns a table of games played by replies, beside the same games behind the mask if they were played.
 
     Args:
@@ -58,7 +48,7 @@ def replies_table(
         masked: Measures of the masked policy by group, or nothing.
         replies: Measures of replies by group, by how they were written.
     """
-    table = _make_table(title, ("score", "success", "illegal\nreplies", "games\ngiven up", "replies\ncut"))
+    table = Grid("", ("score", "success", "illegal\nreplies", "games\ngiven up", "replies\ncut"), title)
     players: dict[str, Mapping[str, Measured]] = {**({"masked": masked} if masked else {}), **replies}
     groups = dict.fromkeys(name for rows in players.values() for name in rows)
     for group in groups:
@@ -104,10 +94,10 @@ def describe_cuts(replies: Mapping[str, Mapping[str, MeasuredReplies]]) -> str:
     return f"replies cut by the token limit: {shown or '-'}"
 
 
-def render_scores(title: str, rows: Mapping[str, Measured]) -> Table:
+def render_scores(title: str, rows: Mapping[str, Measured]) -> Grid:
     """Returns a table with a row per group of traces, with all scores and their intervals."""
     names = list(rows["all"].by_scoring)
-    table = _make_table(f"{title}, percent and 95% Wilson", ("traces", *names))
+    table = Grid("", ("traces", *names), f"{title}, percent and 95% Wilson")
     for name, m in rows.items():
         scores = [m.by_scoring[scoring] for scoring in names]
         shown = [f"{100 * s.mean:.1f}\n{100 * s.low:.1f}–{100 * s.high:.1f}" for s in scores]
@@ -115,13 +105,13 @@ def render_scores(title: str, rows: Mapping[str, Measured]) -> Table:
     return table
 
 
-def exact_table(comparison: ExactComparison) -> Table:
+def exact_table(comparison: ExactComparison) -> Grid:
     """Returns a table of values from each seat, the best response's, shares and exploitability."""
     shown = comparison.policy
     title = (
         f"{shown.game} against {shown.opponent}, exact over {shown.information_states:,} information states"
     )
-    table = _make_table(title, ("seat 0", "seat 1", "share of best\nresponse", "exploitability"))
+    table = Grid("", ("seat 0", "seat 1", "share of best\nresponse", "exploitability"), title)
     named: list[tuple[str, ExactResult | None]] = [
         ("untrained", comparison.untrained),
         ("policy", comparison.policy),

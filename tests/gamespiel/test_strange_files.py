@@ -17,7 +17,7 @@ from gamespiel.agents.runs.loggers import MetricsFileError, find_gaps, truncate_
 from gamespiel.config import ConfigError, saved_config
 from gamespiel.config.files import read_layer
 from gamespiel.deployment.publishing import read_evaluations
-from gamespiel.measure.external import _read_episodes
+from gamespiel.measure.journal import Journal
 from gamespiel.overview.reading import read_run
 from gamespiel.training.warm_start import RowError, read_rows
 from task_gym.errors import ArgumentError, TaskGymError
@@ -89,8 +89,8 @@ def test_lines_of_episodes_and_rows(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(RowError, match=r"line 1 is no row of `gamespiel export`"):
         read_rows(path)
     if content:
-        with pytest.raises(TaskGymError, match=r"a line is no record of an episode"):
-            _read_episodes(path)
+        with pytest.raises(TaskGymError, match=r"line 1: .*--resume"):
+            Journal(path, lambda row: row["seed"])
         with pytest.raises(TaskGymError, match=r"source: line 1 of .* (is no JSON|has no column)"):
             open_source(str(path))
 

@@ -13,10 +13,12 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 from rich.console import Console
+from rich.text import Text
 
 from gamespiel.endpoints.completion import Usage
 from gamespiel.report.dashboard import GRID, Dashboard, Pace, plain_line, sparkline
 from gamespiel.report.endpoints import endpoint_table, rows_of
+from gamespiel.report.grid import Grid
 from gamespiel.report.paired import pair_scores, render_pairs
 from gamespiel.report.plots import learning_curve, running_mean, stage_changes
 from gamespiel.report.progress import report_progress
@@ -343,7 +345,7 @@ def test_a_table_of_pairs() -> None:
     lines = [line.split() for line in shown(console).splitlines() if line.strip()]
     assert lines[0] == ["score", "episodes", "before", "after", "change", "95%", "interval"]
     console.print(render_pairs(pair_scores([("a", 0.0), ("b", 0.0)], [("a", 0.0), ("b", 1.0)])))
-    last = shown(console).splitlines()[-3].split()
+    last = shown(console).splitlines()[-2].split()
     assert last[:4] == ["b", "1", "0.000", "1.000"] and last[-1] == "-"
     assert lines[3] == ["hex", "2", "0.500", "1.000", "+0.500", "-0.480", "…", "+1.480"]
 
@@ -446,3 +448,14 @@ def test_running_mean() -> None:
 def test_results_have_the_names_of_runs_and_models() -> None:
     agents = ["openai:Qwen/Qwen3-4B@http://host:8000/v1", "runs/leduc/", "mcts:50"]
     assert name_results("compare", agents, "hex") == Path("runs/compare-Qwen-Qwen3-4B-leduc-mcts-50-hex.json")
+
+
+def test_a_narrow_table_keeps_its_names_and_says_which_columns_are_left_out() -> None:
+    grid = Grid("run", ("state", "step", "held\nout"))
+    grid.add_row(Text("seed-0-of-two"), "done", "100/100", "0.555")
+    for width, left_out in ((80, ""), (24, "held out"), (18, "step, held out")):
+        console = quiet(width)
+        console.print(grid)
+        table, _, rest = shown(console).partition("left out")
+        assert "seed-0-o" in table and "done" in table and "…" not in table
+        assert " ".join(rest.split()) == (f"at {width} columns: {left_out}" if left_out else "")
