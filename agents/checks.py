@@ -12,7 +12,7 @@ from gamespiel.agents.hyperparameters import SelfPlaySettings
 from gamespiel.agents.self_play import check_learns
 from gamespiel.agents.starts import check_not_sampled
 from gamespiel.agents.vec_env import TextVecEnv
-from task_gym.checks import check_least
+from task_gym.arguments import check_least
 from task_gym.errors import ArgumentError
 
 

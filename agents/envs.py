@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import gymnasium as gym
 
-from task_gym.cores import count_cores, share_cores
 from task_gym.errors import ArgumentError, nearest
+from task_gym.processes import count_cores, share_cores
 from task_gym.workers import RemoteGroup, Slots, WorkerPool
 from task_gym.workers.group import ATTRIBUTES
 

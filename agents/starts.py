@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from task_gym.errors import ArgumentError
-from task_gym.samplers import Outcome, Sampler, Start
+from task_gym.samplers import Outcome, Start, TaskSampler
 from task_gym.samplers.automatic import Groups
 from task_gym.samplers.base import State
 from task_gym.samplers.unlisting import Unlisting
@@ -33,8 +33,8 @@ class Starts:
 
     def __init__(
         self,
-        stages: Sampler | None = None,
-        failures: Sampler | None = None,
+        stages: TaskSampler | None = None,
+        failures: TaskSampler | None = None,
         unlisting: Unlisting | None = None,
     ) -> None:
         self.stages, self.failures, self.unlisting = stages, failures, unlisting
@@ -110,7 +110,7 @@ class Starts:
             sampler.load_state_dict(state[prefix])
 
     @property
-    def _samplers(self) -> dict[str, Sampler]:
+    def _samplers(self) -> dict[str, TaskSampler]:
         """The samplers that there are, by the prefix of their metrics."""
         both = {"curriculum": self.stages, "replay": self.failures}
         return {prefix: sampler for prefix, sampler in both.items() if sampler is not None}

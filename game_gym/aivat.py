@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyspiel
 
-from game_gym.exact import uniform
+from game_gym.exact import split_by_seat, uniform
 from game_gym.tree import TERMINAL, Floats, GameTree, Whole
 
 Table = Sequence[Sequence[float]]
@@ -105,19 +105,18 @@ def assume_policies(tree: GameTree, tables: Sequence[Table | None]) -> list[Tabl
         comparing plays well. If both are unknown, both play uniformly at random.
     """
     even = tree.tabulate(uniform)
-    found: list[Table] = []
+    policies: list[Table] = []
     for seat, table in enumerate(tables):
         other = tables[1 - seat]
-        found.append(
+        policies.append(
             table if table is not None else even if other is None else find_best_response(tree, seat, other)
         )
-    return found
+    return policies
 
 
 def find_best_response(tree: GameTree, seat: int, other: Table) -> Table:
     """Returns a best response to the policy of the other seat; uniform where that policy never leads."""
-    rows = zip(tree.states, other, strict=True)
-    fixed = {state.key: list(zip(state.legal, row, strict=True)) for state, row in rows if state.seat != seat}
+    fixed = split_by_seat(tree.states, other)[1 - seat]
     solver = pyspiel.TabularBestResponse(tree.variant.game, seat, fixed)
     chosen = solver.get_best_response_actions()
     table = []
@@ -133,11 +132,11 @@ def _sum_corrections(tree: GameTree, edges: Floats, values: Floats) -> Floats:
     known = ~np.isnan(edges) & (tree.parents >= 0)
     before = tree.parents.clip(0)
     means = np.bincount(before[known], weights=(edges * values)[known], minlength=len(edges))
-    found = np.zeros(len(edges))
+    corrections = np.zeros(len(edges))
     for level in tree.levels[1:]:
-        own = np.where(known[level], means[before[level]] - values[level], 0.0)
-        found[level] = found[before[level]] + own
-    return found
+        terms = np.where(known[level], means[before[level]] - values[level], 0.0)
+        corrections[level] = corrections[before[level]] + terms
+    return corrections
 
 
 def _average_alike(tree: GameTree, unknown: int, edges: Floats, estimates: Floats) -> Floats:
@@ -157,16 +156,16 @@ def _average_alike(tree: GameTree, unknown: int, edges: Floats, estimates: Float
 
 def _group_alike(tree: GameTree, seat: int) -> Whole:
     """Returns a number by node, the same for nodes in which a seat met the same states and acted alike."""
-    found = np.zeros(len(tree.parents), dtype=np.int64)
+    numbers = np.zeros(len(tree.parents), dtype=np.int64)
     groups: dict[tuple[int, int, int], int] = {}
     for level in tree.levels[1:]:
         before = tree.parents[level]
-        found[level] = found[before]
+        numbers[level] = numbers[before]
         for node in np.nonzero(tree.movers[before] == seat)[0] + level.start:
             parent = tree.parents[node]
-            key = int(found[parent]), int(tree.state_of[parent]), int(tree.actions[node])
-            found[node] = groups.setdefault(key, len(groups) + 1)
-    return found
+            key = int(numbers[parent]), int(tree.state_of[parent]), int(tree.actions[node])
+            numbers[node] = groups.setdefault(key, len(groups) + 1)
+    return numbers
 
 
 def expected_estimate(estimator: Estimator, tables: Sequence[Table]) -> tuple[float, float, float]:
@@ -179,6 +178,6 @@ def expected_estimate(estimator: Estimator, tables: Sequence[Table]) -> tuple[fl
     tree = estimator.tree
     ends = tree.movers == TERMINAL
     weights = tree.reach(tree.edge_probabilities(tables))[ends]
-    found, scores = estimator.estimates[ends], tree.scores[ends, estimator.seat]
-    mean, plain = float(weights @ found), float(weights @ scores)
-    return mean, float(weights @ (found - mean) ** 2), float(weights @ (scores - plain) ** 2)
+    estimates, scores = estimator.estimates[ends], tree.scores[ends, estimator.seat]
+    mean, plain = float(weights @ estimates), float(weights @ scores)
+    return mean, float(weights @ (estimates - mean) ** 2), float(weights @ (scores - plain) ** 2)

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from game_gym.backends import Ending, Turn
+from game_gym.backends import Ending, GameTurn
 from game_gym.env import Facts, GameSpielEnv, Marked
 from task_gym.contract import SUCCESS, illegal_info
 
 Info: TypeAlias = dict[str, Any]
 
-Moved: TypeAlias = Turn | Marked
+Moved: TypeAlias = GameTurn | Marked
 """The result of ``GameSpielEnv.move``."""
 
 
@@ -61,30 +61,20 @@ class InfoColumns:
         """
         count = len(games)
         rows = self._read_rows(games, moved)
-        there = np.ones(count, np.bool_)
         ids, seeds, game_names, opponents = self._update_facts(rows.facts)
-        infos = {
+        columns = {
             "action_mask": mark_legal(rows.legal, self.actions),
-            "_action_mask": there,
             "legal_actions": np.fromiter(rows.legal, object, count),
-            "_legal_actions": there.copy(),
             "admissible_commands": np.fromiter(rows.names, object, count),
-            "_admissible_commands": there.copy(),
             "task_id": ids.copy(),
-            "_task_id": there.copy(),
             "seed": seeds.copy(),
-            "_seed": there.copy(),
             "game": game_names.copy(),
-            "_game": there.copy(),
             "seat": self._keep("seat", rows.seats),
-            "_seat": there.copy(),
             "opponent": opponents.copy(),
-            "_opponent": there.copy(),
             "turn": np.fromiter(rows.turns, np.int64, count),
-            "_turn": there.copy(),
             "upstream_reward": self._rewards(rows.marked, count),
-            "_upstream_reward": there.copy(),
         }
+        infos = _mark_columns(columns, np.ones(count, np.bool_))
         if rows.marked:
             _add_marked(infos, rows.marked, count)
         return rows.texts, infos, rows.marked
@@ -98,7 +88,7 @@ class InfoColumns:
         names: list[list[str]] = []
         seats, turns = list[int](), list[int]()
         for game, row in zip(games, moved, strict=True):
-            if isinstance(row, Turn):
+            if isinstance(row, GameTurn):
                 turn = row
                 if turn.opponent_illegal is not None:
                     marked[len(texts)] = turn, 0.0, False, turn.reward, None, None
@@ -164,15 +154,15 @@ def mark_legal(legal: Sequence[Sequence[int]], actions: int) -> NDArray[np.int8]
 
 def spread(infos: Info, indices: Sequence[int], count: int) -> Info:
     """Returns infos of ``count`` games from those of some of them; the others have none."""
-    found: Info = {}
+    columns: Info = {}
     for key, value in infos.items():
         if isinstance(value, dict):
-            found[key] = spread(value, indices, count)
+            columns[key] = spread(value, indices, count)
         else:
             shape = count, *value.shape[1:]
-            found[key] = array = (np.empty if value.dtype == object else np.zeros)(shape, value.dtype)
+            columns[key] = array = (np.empty if value.dtype == object else np.zeros)(shape, value.dtype)
             array[indices] = value
-    return found
+    return columns
 
 
 def _add_marked(infos: Info, marked: Mapping[int, Marked], count: int) -> None:
@@ -202,21 +192,24 @@ def _gather_endings(endings: Mapping[int, Ending], count: int) -> Info:
         if type(ending.score) is not float or ending.fault or None in (scores[i], returns[i], history[i]):
             return merge({row: other.info() for row, other in endings.items()}, count)
         score[i], result[i] = ending.score, ending.result
-    there, numbers = np.frombuffer(ended, np.bool_), np.array(score)
-    return {
+    numbers = np.array(score)
+    columns = {
         "score": numbers,
-        "_score": there,
         "scores": np.fromiter(scores, object, count),
-        "_scores": there.copy(),
         "success": numbers > SUCCESS,
-        "_success": there.copy(),
         "returns": np.fromiter(returns, object, count),
-        "_returns": there.copy(),
         "result": np.fromiter(result, object, count),
-        "_result": there.copy(),
         "history": np.fromiter(history, object, count),
-        "_history": there.copy(),
     }
+    return _mark_columns(columns, np.frombuffer(ended, np.bool_))
+
+
+def _mark_columns(columns: Mapping[str, NDArray[Any]], there: NDArray[np.bool_]) -> Info:
+    """Returns the columns, each followed by an array of the rows that have it."""
+    infos: Info = {}
+    for key, values in columns.items():
+        infos[key], infos[f"_{key}"] = values, there.copy()
+    return infos
 
 
 def merge(rows: Mapping[int, Info], count: int) -> Info:

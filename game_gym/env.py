@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import game_gym.opponents  # noqa: F401  (registers the games' own opponents)
-from game_gym.backends import Backend, Ending, Positions, SharingBackend, Turn, is_small, make_backend
+from game_gym.backends import Ending, GameBackend, GameTurn, Positions, SharingBackend, is_small, make_backend
 from game_gym.backends.base import OBSERVATION_LENGTH
-from game_gym.checks import (
+from game_gym.opponents.costs import estimate_mean
+from game_gym.options import (
     check_max_turns,
     check_opponent,
     opponent_may_search,
@@ -21,12 +22,11 @@ from game_gym.checks import (
     read_opponent,
     read_seat,
 )
-from game_gym.opponents.costs import estimate_mean
 from game_gym.prompts import hide_choices
 from game_gym.protocols import PROTOCOLS, SEEDS, own_seed
 from game_gym.spec import State, Variant
 from game_gym.task import Task, TaskSet
-from task_gym.checks import check_names, read_action
+from task_gym.arguments import check_names, read_action
 from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
 from task_gym.env import OUTSIDE, TaskEnv, say
 from task_gym.errors import (
@@ -47,7 +47,7 @@ from task_gym.spaces import UnicodeText
 CUT_SHORT = ("cut", "fault")
 """Results of games that were not played to an end."""
 
-Marked: TypeAlias = tuple[Turn, float, bool, float, Ending | None, str | None]
+Marked: TypeAlias = tuple[GameTurn, float, bool, float, Ending | None, str | None]
 """Turn, reward, whether the game was cut, upstream's reward, ending or None, and what was illegal or None."""
 
 Facts: TypeAlias = tuple[int | None, int, str, str]
@@ -195,7 +195,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         check_choice("reward", reward, ("score", "upstream"))
         self._strikes = Strikes(illegal)
         check_max_turns(max_turns)
-        self._backend: Backend = make_backend(backend, seeding, rules, server)
+        self._backend: GameBackend = make_backend(backend, seeding, rules, server)
         check_choice("allow_files", allow_files, (True, False))
         super().__init__(TaskSet(task_id, task_ids, game, params, allow_files), arguments)
         check_opponent(opponent, self._tasks)
@@ -209,7 +209,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         self._actions = max(variant.actions for variant in self._tasks.variants)
         self.observation_space = UnicodeText(OBSERVATION_LENGTH)
         self.action_space = gym.spaces.Discrete(self._actions)
-        self._turn: Turn | None = None
+        self._turn: GameTurn | None = None
         self._task: Task | None = None
         self.moves = 0
         self.facts: Facts = (None, 0, self.variant.spec.name, opponent)
@@ -246,7 +246,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         return (self._opponent,)
 
     @property
-    def turn(self) -> Turn | None:
+    def turn(self) -> GameTurn | None:
         """The turn that is to be decided, or the end; None before the first reset."""
         return self._turn
 
@@ -321,7 +321,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         self.moves = self._strikes.count = 0
         self._turn = self._lay_out(turn)
 
-    def _lay_out(self, turn: Turn) -> Turn:
+    def _lay_out(self, turn: GameTurn) -> GameTurn:
         """Returns a turn of the backend as this episode shows it; games may share the backend's own."""
         if self.list_actions or not turn.legal:
             return turn
@@ -345,7 +345,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
 
     def _step(self, action: int | NoAction) -> tuple[str, float, bool, bool, dict[str, Any]]:
         moved = self.move(action)
-        if type(moved) is Turn:
+        if type(moved) is GameTurn:
             info = self._info(moved)
             info["upstream_reward"] = moved.reward
             return moved.text, 0.0, False, False, info
@@ -359,7 +359,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             info.update(ending.info())
         return turn.text, reward, ending is not None and not truncated, truncated, info
 
-    def move(self, action: int | NoAction) -> Turn | Marked:
+    def move(self, action: int | NoAction) -> GameTurn | Marked:
         """Makes a move, or counts an illegal action, as ``step`` does, without its info: for batches.
 
         Returns:
@@ -391,7 +391,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             self.render()
         return turn
 
-    def _settle(self, turn: Turn) -> Marked:
+    def _settle(self, turn: GameTurn) -> Marked:
         """Returns what there is to say after a move that was paid, or with which the episode ended."""
         ending, truncated, reward = turn.ending, False, 0.0
         if ending is None and self.moves == self._max_turns:
@@ -405,7 +405,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             self.render()
         return turn, reward, truncated, turn.reward, ending, None
 
-    def begin_next(self) -> Turn | Marked:
+    def begin_next(self) -> GameTurn | Marked:
         """Begins an episode as ``reset`` without arguments does, without its info: for batches.
 
         Returns:
@@ -418,13 +418,13 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             self.render()
         return self.first_turn()
 
-    def first_turn(self) -> Turn | Marked:
+    def first_turn(self) -> GameTurn | Marked:
         """Returns the first turn of an episode that has begun, as ``begin_next`` does."""
         turn = self._turn
         assert turn is not None
         return turn if turn.ending is None else (turn, 0.0, False, turn.reward, turn.ending, None)
 
-    def _move_illegally(self, turn: Turn, action: int | NoAction) -> Marked:
+    def _move_illegally(self, turn: GameTurn, action: int | NoAction) -> Marked:
         if isinstance(action, NoAction):
             given = f"reply: {action.beginning!r} names no legal action"
         else:
@@ -441,7 +441,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             self.render()
         return turn, ILLEGAL_REWARD, False, ILLEGAL_REWARD, turn.ending, message
 
-    def _info(self, turn: Turn) -> dict[str, Any]:
+    def _info(self, turn: GameTurn) -> dict[str, Any]:
         task_id, seed, name, opponent = self.facts
         # Bytes are several times faster to set one by one than an array is to index.
         mask = bytearray(self._actions)

@@ -21,7 +21,7 @@ from game_gym.prompts import render
 from game_gym.spec import State, Variant
 from game_gym.task import TaskSet
 from task_gym.errors import ArgumentError, SizeError, check_choice
-from task_gym.wrappers.named import ask_for_name
+from task_gym.wrappers.common import ask_for_name
 
 MAX_STATES = 300_000
 """The most histories (nodes of the game tree, chance and terminal ones included) that a game may have."""
@@ -128,33 +128,33 @@ def information_states(
         SizeError: the game has other than two seats, simultaneous moves, no names of information states, or
             more than ``most`` histories.
     """
-    found: dict[tuple[int, str], InformationState] = {}
+    states: dict[tuple[int, str], InformationState] = {}
     for state in _histories(variant, most):
         if state.is_terminal() or state.is_chance_node():
             continue
         seat = state.current_player()
         key = state.information_state_string(seat)
-        if (seat, key) not in found:
+        if (seat, key) not in states:
             legal = tuple(state.legal_actions())
             if conversation is None:
                 text = render(variant, state, seat, rules, list_actions)
                 if named:
                     text = ask_for_name(text, variant.choices(state, seat, legal)[0])
             else:
-                earlier = _list_turns(state, seat, found)
+                earlier = _list_turns(state, seat, states)
                 text = show_conversation(variant, state, seat, earlier, protocol=conversation, rules=rules)
-            found[seat, key] = InformationState(key, seat, text, legal)
-    return tuple(found.values())
+            states[seat, key] = InformationState(key, seat, text, legal)
+    return tuple(states.values())
 
 
 def _list_turns(
-    state: State, seat: int, found: dict[tuple[int, str], InformationState]
+    state: State, seat: int, states: dict[tuple[int, str], InformationState]
 ) -> list[tuple[str, str]]:
     """Returns a seat's earlier questions and answers: those of the states on the way, which were found."""
     past, turns = state.get_game().new_initial_state(), []
     for player, action in ((pair.player, pair.action) for pair in state.full_history()):
         if player == seat:
-            asked = found[seat, past.information_state_string(seat)]
+            asked = states[seat, past.information_state_string(seat)]
             turns.append((str(asked.text), str(action)))
         past.apply_action(action)
     return turns
@@ -265,17 +265,16 @@ def evaluate_table(
         table: The policy's probabilities in each of them, as ``tabulate`` returns them.
         opponent: One of ``OPPONENTS``.
     """
-    own: list[_Tabular] = [{}, {}]
-    other: list[_Tabular] = [{}, {}]
-    for state, probabilities in zip(states, table, strict=True):
-        own[state.seat][state.key] = list(zip(state.legal, probabilities, strict=True))
-        fixed = OPPONENTS[opponent](len(state.legal))
-        other[state.seat][state.key] = list(zip(state.legal, fixed, strict=True))
-    values = (_returns(variant, own[0], other[1])[0], _returns(variant, other[0], own[1])[1])
-    best = (_best_response(variant, 0, other[1]), _best_response(variant, 1, other[0]))
+    policies = split_by_seat(states, table)
+    opponents = split_by_seat(states, [OPPONENTS[opponent](len(state.legal)) for state in states])
+    values = (
+        _returns(variant, policies[0], opponents[1])[0],
+        _returns(variant, opponents[0], policies[1])[1],
+    )
+    best = (_best_response(variant, 0, opponents[1]), _best_response(variant, 1, opponents[0]))
     total = best[0] + best[1]
-    itself = _returns(variant, own[0], own[1])
-    gained = _best_response(variant, 0, own[1]) + _best_response(variant, 1, own[0]) - sum(itself)
+    itself = _returns(variant, policies[0], policies[1])
+    gained = _best_response(variant, 0, policies[1]) + _best_response(variant, 1, policies[0]) - sum(itself)
     return ExactResult(
         game=variant.spec.name,
         opponent=opponent,
@@ -288,6 +287,14 @@ def evaluate_table(
     )
 
 
+def split_by_seat(states: Sequence[InformationState], table: Sequence[Sequence[float]]) -> list[_Tabular]:
+    """Returns a table of probabilities as one policy per seat for OpenSpiel's algorithms."""
+    policies: list[_Tabular] = [{}, {}]
+    for state, probabilities in zip(states, table, strict=True):
+        policies[state.seat][state.key] = list(zip(state.legal, probabilities, strict=True))
+    return policies
+
+
 def find_best_values(
     variant: Variant, states: Sequence[InformationState], table: Sequence[Sequence[float]]
 ) -> tuple[float, float]:
@@ -298,10 +305,8 @@ def find_best_values(
         states: Its information states.
         table: The policy's probabilities in each of them, as ``tabulate`` returns them.
     """
-    own: list[_Tabular] = [{}, {}]
-    for state, probabilities in zip(states, table, strict=True):
-        own[state.seat][state.key] = list(zip(state.legal, probabilities, strict=True))
-    return _best_response(variant, 0, own[1]), _best_response(variant, 1, own[0])
+    policies = split_by_seat(states, table)
+    return _best_response(variant, 0, policies[1]), _best_response(variant, 1, policies[0])
 
 
 def tabulate(states: Sequence[InformationState], policy: Policy, conversing: bool) -> list[list[float]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyspiel
 
-from game_gym.exact import OPPONENTS, information_states
+from game_gym.exact import OPPONENTS, information_states, split_by_seat
 from game_gym.opponents.mcts import UCT_C, parse_budget
 from game_gym.spec import Budget, State, Variant
 from task_gym.errors import ArgumentError, check_choice, unknown
@@ -55,10 +55,8 @@ class ExactJudge:
     def __init__(self, variant: Variant, opponent: str) -> None:
         check_choice("opponent", opponent, tuple(OPPONENTS))
         self._policy = OPPONENTS[opponent]
-        tables: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-        for known in information_states(variant, rules=False):
-            odds = self._policy(len(known.legal))
-            tables[known.seat][known.key] = list(zip(known.legal, odds, strict=True))
+        states = information_states(variant, rules=False)
+        tables = split_by_seat(states, [self._policy(len(state.legal)) for state in states])
         self._solvers = [pyspiel.TabularBestResponse(variant.game, seat, tables[1 - seat]) for seat in (0, 1)]
         self._histories = self._reached(variant)
 
@@ -76,7 +74,7 @@ class ExactJudge:
 
         The probabilities are those of chance and the opponent: the seat's own moves are known to it.
         """
-        found = defaultdict(list)
+        histories = defaultdict(list)
         waiting: list[tuple[State, list[float]]] = [(variant.game.new_initial_state(), [1.0, 1.0])]
         while waiting:
             state, reach = waiting.pop()
@@ -88,12 +86,12 @@ class ExactJudge:
                 continue
             seat, legal = state.current_player(), state.legal_actions()
             if reach[seat] > 0:
-                found[seat, state.information_state_string(seat)].append((state, reach[seat]))
+                histories[seat, state.information_state_string(seat)].append((state, reach[seat]))
             for action, odds in zip(legal, self._policy(len(legal)), strict=True):
                 # As the other seat's opponent, this one plays the fixed policy.
                 weighted = [reach[0], reach[1] * odds] if seat == 0 else [reach[0] * odds, reach[1]]
                 waiting.append((state.child(action), weighted))
-        return found
+        return histories
 
 
 class SearchJudge:

@@ -127,8 +127,8 @@ class GameSpielClient(EnvClient[GameAction, GameObservation, GameState]):
         return {"action": action.action}
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult:
-        found, ended = payload["observation"], {"reward": payload["reward"], "done": payload["done"]}
-        return StepResult(observation=GameObservation(**found, **ended), **ended)
+        observation, ended = payload["observation"], {"reward": payload["reward"], "done": payload["done"]}
+        return StepResult(observation=GameObservation(**observation, **ended), **ended)
 
     def _parse_state(self, payload: dict[str, Any]) -> GameState:
         return GameState(**payload)
@@ -146,9 +146,9 @@ def app(max_concurrent_envs: int = 64, **arguments: Any) -> Any:
     """
     GameSpielOpenEnv(**arguments).close()  # an error now, not at the first connection
     play = partial(GameSpielOpenEnv, **arguments)
-    made = create_app(play, GameAction, GameObservation, "gamespiel", max_concurrent_envs)
-    made.add_middleware(_QuietLeave)
-    return made
+    server = create_app(play, GameAction, GameObservation, "gamespiel", max_concurrent_envs)
+    server.add_middleware(_QuietLeave)
+    return server
 
 
 class _QuietLeave:

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from game_gym.seats import Seats
-from task_gym.checks import read_action
+from task_gym.arguments import read_action
 from task_gym.contract import ILLEGAL_REWARD, illegal_info
 from task_gym.env import OUTSIDE
 from task_gym.errors import ArgumentError, EpisodeError, ImportNameError, check_choice, illegal_action, shown

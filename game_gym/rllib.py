@@ -7,7 +7,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 
 from game_gym.env import GameSpielEnv
 from game_gym.wrappers import TensorObservation
@@ -25,8 +24,7 @@ class GameSpielRLlib(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        RecordConstructorArgs.__init__(self, config=config)
-        super().__init__(TensorObservation(GameSpielEnv(**config)))
+        super().__init__(TensorObservation(GameSpielEnv(**config)), config=config)
         mask = gym.spaces.Box(0.0, 1.0, shape=(self.action_masks().size,), dtype=np.float32)
         self.observation_space = gym.spaces.Dict(
             {"observations": self.env.observation_space, "action_mask": mask}

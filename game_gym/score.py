@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from game_gym.spec import Variant
 from task_gym.contract import SUCCESS, result_of
 
 
@@ -28,6 +29,14 @@ def seat_score(returns: Sequence[float], seat: int, zero_sum: bool, low: float, 
     if len(returns) > 2:
         return 1.0 - ahead / (len(returns) - 1)
     return 0.5 if returns[0] == returns[1] else 1.0 - ahead
+
+
+def seat_scores(variant: Variant, returns: Sequence[float]) -> list[float]:
+    """Returns the score of every seat of a game, as ``seat_score`` does."""
+    return [
+        seat_score(returns, seat, variant.zero_sum, variant.low, variant.high)
+        for seat in range(variant.players)
+    ]
 
 
 def outcome(returns: Sequence[float], seat: int, own_score: float) -> str:

@@ -311,7 +311,7 @@ def _no_stderr() -> Iterator[None]:
         if sys.stderr is not None:
             sys.stderr.flush()
         try:
-            kept = os.dup(2)
+            stderr = os.dup(2)
         except OSError:
             yield
             return
@@ -320,8 +320,8 @@ def _no_stderr() -> Iterator[None]:
                 os.dup2(nowhere.fileno(), 2)
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def _check_kind(name: str, kind: Any) -> None:

@@ -158,8 +158,10 @@ class TaskSet:
     def _find_variants(self) -> tuple[Variant, ...]:
         if isinstance(self._named, Task):
             return (self._named.variant,)
-        found = (variant for first, last in self._named.ranges for variant in _variants_between(first, last))
-        return tuple(dict.fromkeys(found))
+        variants = (
+            variant for first, last in self._named.ranges for variant in _variants_between(first, last)
+        )
+        return tuple(dict.fromkeys(variants))
 
 
 def _variants_between(first: int, last: int) -> list[Variant]:

@@ -9,7 +9,7 @@ import gymnasium as gym
 
 from game_gym.env import GameSpielEnv
 from game_gym.spec import strip_number
-from task_gym.checks import read_reply
+from task_gym.arguments import read_reply
 from task_gym.errors import check_choice
 from task_gym.replies import NoAction, Parser, first_number, last_named, read_name, whole_reply
 from task_gym.spaces import UnicodeText

@@ -51,16 +51,16 @@ def positions(variant: Variant, history: Sequence[int]) -> Iterator[tuple[State,
         HistoryError: the game has no such history.
     """
     state = variant.game.new_initial_state()
-    made = 0
-    while made < len(history):
-        action = history[made]
+    count = 0
+    while count < len(history):
+        action = history[count]
         if state.is_terminal():
             raise HistoryError(
-                f"history: {len(history)} actions were given, and {variant.spec.name!r} is over after {made}"
+                f"history: {len(history)} actions were given, and {variant.spec.name!r} is over after {count}"
             )
         if state.is_simultaneous_node():
-            joint = list(history[made : made + variant.players])
-            made += variant.players
+            joint = list(history[count : count + variant.players])
+            count += variant.players
             if len(joint) < variant.players:
                 raise HistoryError(
                     f"history: it ends with {len(joint)} of the {variant.players} actions of a move in "
@@ -80,7 +80,7 @@ def positions(variant: Variant, history: Sequence[int]) -> Iterator[tuple[State,
         else:
             # OpenSpiel's games need not survive an illegal action.
             _check_legal(variant, action, _list_legal(state))
-            made += 1
+            count += 1
             player = state.current_player()
             yield state, [Move(player, action, _name_move(variant, state, player, action))]
             state.apply_action(action)

@@ -21,7 +21,7 @@ from game_gym.exact import (
     tabulate,
     uniform,
 )
-from game_gym.score import seat_score
+from game_gym.score import seat_scores
 from game_gym.spec import State, Variant
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
@@ -83,34 +83,34 @@ class GameTree:
             tables: By seat, the probabilities of the legal actions in every information state; None for a
                 seat whose policy is not known.
         """
-        found = self.chance.copy()
+        edges = self.chance.copy()
         before = self.parents.clip(0)
         for seat, table in enumerate(tables):
-            own = (self.movers[before] == seat) & (self.parents >= 0)
+            moved = (self.movers[before] == seat) & (self.parents >= 0)
             if table is None:
-                found[own] = np.nan
+                edges[moved] = np.nan
                 continue
             sizes = [len(row) for row in table]
             starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
             flat = np.asarray([value for row in table for value in row], dtype=np.float64)
-            found[own] = flat[starts[self.state_of[before[own]]] + self.places[own]]
-        return found
+            edges[moved] = flat[starts[self.state_of[before[moved]]] + self.places[moved]]
+        return edges
 
     def reach(self, edges: Floats) -> Floats:
         """Returns the product of the edges on the way to each node, float64 (nodes,)."""
-        found = np.ones(len(edges))
+        products = np.ones(len(edges))
         for level in self.levels[1:]:
-            found[level] = found[self.parents[level]] * edges[level]
-        return found
+            products[level] = products[self.parents[level]] * edges[level]
+        return products
 
     def back_up(self, edges: Floats, seat: int) -> Floats:
         """Returns a seat's expected score from each node on, float64 (nodes,)."""
-        found = self.scores[:, seat].copy()
+        values = self.scores[:, seat].copy()
         for level in reversed(self.levels[1:]):
-            found += np.bincount(
-                self.parents[level], weights=edges[level] * found[level], minlength=len(found)
+            values += np.bincount(
+                self.parents[level], weights=edges[level] * values[level], minlength=len(values)
             )
-        return found
+        return values
 
     def information_values(self, edges: Floats, seat: int) -> tuple[Floats, Floats]:
         """Returns what a seat's information states and actions there are worth, in scores.
@@ -162,6 +162,10 @@ def _weighted_means(index: Whole, values: Floats, weights: Floats, count: int) -
     return means
 
 
+_Row: TypeAlias = tuple[int, int, int, int, int, float, list[float]]
+"""The fields of a node, from ``parents`` to ``scores``."""
+
+
 def build_tree(
     variant: Variant,
     rules: bool = True,
@@ -187,9 +191,25 @@ def build_tree(
     check_size(variant, most)
     states = information_states(variant, rules, most, conversation, list_actions=list_actions, named=named)
     index = {(state.seat, state.key): i for i, state in enumerate(states)}
-    builder = _Builder(variant, index)
-    builder.walk()
-    columns = list(zip(*builder.rows, strict=True))
+    rows: list[_Row] = []
+    levels: list[slice] = []
+    children: dict[tuple[int, int], int] = {}
+    waiting: list[tuple[State, int, int, int, float]] = [(variant.game.new_initial_state(), -1, -1, 0, 1.0)]
+    while waiting:
+        start, below = len(rows), []
+        for state, parent, action, place, probability in waiting:
+            node, mover, known = len(rows), int(state.current_player()), -1
+            ends = [0.0, 0.0]
+            if mover == TERMINAL:
+                ends = seat_scores(variant, state.returns())
+            elif mover != CHANCE:
+                known = index[mover, state.information_state_string(mover)]
+            children[parent, action] = node
+            rows.append((parent, action, place, mover, known, probability, ends))
+            below += [(state.child(a), node, a, i, p) for i, (a, p) in enumerate(_list_moves(state))]
+        levels.append(slice(start, len(rows)))
+        waiting = below
+    columns = list(zip(*rows, strict=True))
     parents, actions, places, movers, state_of = (
         np.asarray(column, dtype=np.int64) for column in columns[:5]
     )
@@ -204,61 +224,9 @@ def build_tree(
         state_of=state_of,
         chance=chance,
         scores=scores,
-        levels=tuple(builder.levels),
-        _children=builder.children,
+        levels=tuple(levels),
+        _children=children,
     )
-
-
-Row: TypeAlias = tuple[int, int, int, int, int, float, tuple[float, float]]
-"""The fields of a node, from ``parents`` to ``scores``."""
-
-
-class _Builder:
-    """Lists the nodes of a game, level by level.
-
-    Args:
-        variant: The game.
-        index: Seat and key of an information state to its index.
-
-    Attributes:
-        rows: The nodes.
-        levels: As ``GameTree.levels``.
-        children: (node, action) to the node that follows.
-    """
-
-    def __init__(self, variant: Variant, index: dict[tuple[int, str], int]) -> None:
-        self._variant, self._index = variant, index
-        self.rows: list[Row] = []
-        self.levels: list[slice] = []
-        self.children: dict[tuple[int, int], int] = {}
-
-    def walk(self) -> None:
-        """Lists all nodes."""
-        waiting: list[tuple[State, int, int, int, float]] = [
-            (self._variant.game.new_initial_state(), -1, -1, 0, 1.0)
-        ]
-        while waiting:
-            start, below = len(self.rows), []
-            for state, parent, action, place, probability in waiting:
-                node = len(self.rows)
-                self.children[parent, action] = node
-                self.rows.append(self._row(state, parent, action, place, probability))
-                below += [(state.child(a), node, a, i, p) for i, (a, p) in enumerate(_list_moves(state))]
-            self.levels.append(slice(start, len(self.rows)))
-            waiting = below
-
-    def _row(self, state: State, parent: int, action: int, place: int, probability: float) -> Row:
-        mover, variant, known = int(state.current_player()), self._variant, -1
-        scores = (0.0, 0.0)
-        if mover == TERMINAL:
-            ends = state.returns()
-            first, second = (
-                seat_score(ends, seat, variant.zero_sum, variant.low, variant.high) for seat in (0, 1)
-            )
-            scores = first, second
-        elif mover != CHANCE:
-            known = self._index[mover, state.information_state_string(mover)]
-        return parent, action, place, mover, known, probability, scores
 
 
 def _list_moves(state: State) -> list[tuple[int, float]]:

@@ -116,20 +116,20 @@ def _find(folder: str, game: str) -> Any:
     path = Path(folder)
     if not path.is_dir():
         raise GameError(f"{VARIABLE}: {folder!r} was given, allowed: a folder of upstream's classes")
-    found, failed = _load(folder)
-    if game not in found:
+    agents, failed = _load(folder)
+    if game not in agents:
         reasons = f"; files that failed: {'; '.join(failed)}" if failed else ""
         raise GameError(
             f"{VARIABLE}: {folder!r} has no class for {game!r}, allowed there: "
-            f"{', '.join(sorted(found)) or 'nothing'}{nearest(game, found)}{reasons}"
+            f"{', '.join(sorted(agents)) or 'nothing'}{nearest(game, agents)}{reasons}"
         )
-    return found[game]
+    return agents[game]
 
 
 @lru_cache(maxsize=8)
 def _load(folder: str) -> tuple[dict[str, Any], list[str]]:
     """Returns the objects of a folder by game, and why each other file or class has none."""
-    found: dict[str, Any] = {}
+    agents: dict[str, Any] = {}
     failed: list[str] = []
     with _lock:
         for file in sorted(Path(folder).glob("*.py")):
@@ -138,10 +138,10 @@ def _load(folder: str) -> tuple[dict[str, Any], list[str]]:
             try:
                 for make in _classes(folder, file.stem):
                     agent: Any = make()
-                    found[agent.game_name] = agent
+                    agents[agent.game_name] = agent
             except Exception as error:  # the code of others may raise anything
                 failed.append(f"{file.name}: {type(error).__name__}: {error!s:.200}")
-    return found, failed
+    return agents, failed
 
 
 def _classes(folder: str, stem: str) -> list[type]:
@@ -150,12 +150,12 @@ def _classes(folder: str, stem: str) -> list[type]:
     if package not in sys.modules:
         sys.modules[package] = module = ModuleType(package)
         module.__path__ = [folder]
-    kept = sys.path.copy()
+    path = sys.path.copy()
     sys.path.insert(0, str(Path(folder).parent))  # where upstream's base class is
     try:
         loaded = import_module(f"{package}.{stem}")
     finally:
-        sys.path[:] = kept
+        sys.path[:] = path
     return [
         value
         for value in vars(loaded).values()

@@ -23,12 +23,12 @@ except ImportError as error:
 
 # isort: split
 
-from game_gym.backends import Positions, Turn
+from game_gym.backends import GameTurn, Positions
 from game_gym.columns import Info, InfoColumns, Moved, spread
 from game_gym.env import GameSpielEnv, Marked
-from task_gym.checks import check_least, check_names, is_whole, read_action
-from task_gym.cores import count_cores, share_cores
+from task_gym.arguments import check_least, check_names, is_whole, read_action
 from task_gym.errors import ArgumentError, check_choice, shown
+from task_gym.processes import count_cores, share_cores
 from task_gym.remote.settings import DEFAULTS
 
 MOST_WAITING = 64
@@ -190,7 +190,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
         Returns:
             What all games show now, what was marked before, and the final texts and infos.
         """
-        marked = {i: row for i, row in enumerate(rows) if not isinstance(row, Turn)}
+        marked = {i: row for i, row in enumerate(rows) if not isinstance(row, GameTurn)}
         over = [i for i, row in marked.items() if row[4] is not None]
         if not over:
             return rows, marked, {}

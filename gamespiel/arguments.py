@@ -11,7 +11,7 @@ from gamespiel.kinds import DECLARATIONS
 from gamespiel.measure.options import EvalOptions
 from gamespiel.serving.options import KINDS as SERVED
 from gamespiel.serving.options import ServeOptions
-from task_gym.checks import BACKENDS
+from task_gym.arguments import BACKENDS
 from task_gym.remote.settings import TOKEN
 
 GAME_OPTIONS = (("game", "NAME"), ("task_id", "N"), ("opponent", "NAME"))

@@ -32,8 +32,8 @@ from gamespiel.environments.curriculum import make_starts, stage_opponents
 from gamespiel.environments.making import Wrap, add_workers, copies, make_one_env, plays_itself
 from gamespiel.environments.tree_values import make_find_values
 from gamespiel.kinds import declaration_of, kind_of
-from task_gym.cores import count_cores
 from task_gym.opponents import opponent_searches, opponent_waits
+from task_gym.processes import count_cores
 
 FEW_POSITIONS = 4096
 """Games' first prompts are shorter; to begin an episode in vain can cost an opponent's search."""

@@ -88,7 +88,7 @@ class FrozenPolicy:
     def _ask(self, variant: Variant, state: State, seat: int, legal: Sequence[int]) -> str:
         """Returns the position's prompt in the form that the policy was trained on."""
         from game_gym.prompts import render
-        from task_gym.wrappers.named import ask_for_name
+        from task_gym.wrappers.common import ask_for_name
 
         text = render(variant, state, seat, self._env.rules, self._env.list_actions)
         if self._env.answer == "id":

@@ -13,7 +13,7 @@ import time
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from task_gym.cores import count_cores
+from task_gym.processes import count_cores
 
 SPINS = 20_000
 """Turns of libgomp's waiting loop before a thread sleeps: tens of microseconds."""

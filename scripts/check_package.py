@@ -146,11 +146,7 @@ def check_names(wheel: Path) -> None:
     }
     licences = {name.rpartition("/")[2] for name in names if ".dist-info/licenses/" in name}
     # verifiers finds a taskset by the name of a module at the top.
-    if (
-        tops != ROOMS
-        or not wanted <= set(names)
-        or licences != {"LICENSE", "NOTICE"}
-    ):
+    if tops != ROOMS or not wanted <= set(names) or licences != {"LICENSE", "NOTICE"}:
         sys.exit(f"{wheel.name} has {tops} and {licences}, and lacks {wanted - set(names)}")
 
 

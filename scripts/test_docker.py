@@ -259,7 +259,7 @@ def check_ends() -> None:
         client.wait(60)
         print(f"{nothing_left(way):.1f} s after the client's end by {way}, its container was gone")
     client = start_client("SIGKILL")
-    watchers = run("pgrep", "-f", "task_gym.remote.watcher", quiet=True).split()
+    watchers = run("pgrep", "-f", "task_gym.remote.docker", quiet=True).split()
     for watcher in watchers:
         os.kill(int(watcher), signal.SIGKILL)
     client.kill()
@@ -295,7 +295,16 @@ def check_folders() -> None:
     for kind, image in IMAGES.items():
         built = f"{image}-afs"
         try:
-            run("docker", "build", "--build-arg", f"IMAGE={image}", "-t", built, f"hub/affinetes/{kind}", quiet=True)
+            run(
+                "docker",
+                "build",
+                "--build-arg",
+                f"IMAGE={image}",
+                "-t",
+                built,
+                f"hub/affinetes/{kind}",
+                quiet=True,
+            )
             run("docker", "run", "--rm", built, "pip", "--version", quiet=True)  # which adds the server
             said = run("docker", "run", "--rm", built, "python", "-c", code, quiet=True)
             assert said == "False\n", said

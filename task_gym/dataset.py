@@ -8,7 +8,7 @@ from functools import partial
 from operator import index as whole
 from typing import Any
 
-from task_gym.checks import check_whole
+from task_gym.arguments import check_whole
 from task_gym.errors import ArgumentError
 from task_gym.seeding import DRAWN_LIMIT
 

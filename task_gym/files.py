@@ -51,15 +51,15 @@ def read_json(path: Path, error: type[TaskGymError], kind: type = dict) -> Any:
         error: it cannot be read, is no JSON, is nested too deeply, or is no ``kind``.
     """
     try:
-        found = json.loads(path.read_bytes().decode("utf-8-sig"))
+        content = json.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as failure:
         raise error(f"{str(path)!r} cannot be read: {failure.strerror}") from failure
     except NO_JSON as failure:
         raise error(f"{str(path)!r} cannot be read: {explain_json(failure)}") from failure
-    if not isinstance(found, kind):
+    if not isinstance(content, kind):
         needed = "an object" if kind is dict else "a list" if kind is list else kind.__name__
-        raise error(f"{str(path)!r} has {found!r:.60}, needed: {needed}")
-    return found
+        raise error(f"{str(path)!r} has {content!r:.60}, needed: {needed}")
+    return content
 
 
 def explain_json(failure: Exception) -> str:

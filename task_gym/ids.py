@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from task_gym.checks import check_whole
+from task_gym.arguments import check_whole
 from task_gym.errors import TaskIdError, shown
 
 TASK_LIMIT = 2**62

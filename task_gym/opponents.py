@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from task_gym.errors import OpponentActionError, OpponentError, check_choice, nearest, shown
+from task_gym.errors import OpponentError, check_choice, nearest, shown
 
 OPEN = "open"
 """The name that leaves every seat to the caller; no opponent has it."""
@@ -304,24 +304,3 @@ def parse_counts(text: str, separator: str, usage: str, least: Sequence[int]) ->
             f"{', '.join(str(low) for low in least)} and of at most {COUNT_DIGITS} digits"
         )
     return [int(part) for part in parts]
-
-
-__all__ = [
-    "ILLEGAL_RULES",
-    "OPEN",
-    "SELF",
-    "Entry",
-    "Factory",
-    "Opponent",
-    "OpponentActionError",
-    "OpponentError",
-    "SeatView",
-    "Seating",
-    "explain_no_replay",
-    "find_opponent",
-    "make_opponent",
-    "opponent_names",
-    "parse_counts",
-    "playing_name",
-    "register_opponent",
-]

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from math import isfinite
-from threading import Lock
+from threading import Lock, local
 from typing import Any, NamedTuple, Protocol
 
 OFFERED = hasattr(os, "fork") and hasattr(socket, "send_fds")
@@ -295,11 +295,11 @@ def _answer_requests(file: int) -> None:
         if isfinite(seconds):
             signal.setitimer(signal.ITIMER_PROF, max(seconds, 1e-3))  # whose signal ends the process
         try:
-            found: tuple[Any, str] = (request.answer(), "")
+            outcome: tuple[Any, str] = (request.answer(), "")
         except Exception as error:
-            found = (None, f"{type(error).__name__}: {error}")
+            outcome = (None, f"{type(error).__name__}: {error}")
         signal.setitimer(signal.ITIMER_PROF, 0.0)
-        pickle.dump((*found, time.process_time() - began), stream)
+        pickle.dump((*outcome, time.process_time() - began), stream)
         stream.flush()
 
 
@@ -328,10 +328,33 @@ def _end_children(children: set[int]) -> None:
 
 
 def _read_exactly(stream: socket.socket, count: int) -> bytes:
-    found = b""
-    while len(found) < count:
-        piece = stream.recv(count - len(found))
+    content = b""
+    while len(content) < count:
+        piece = stream.recv(count - len(content))
         if not piece:
             raise EOFError("the nursery has ended")
-        found += piece
-    return found
+        content += piece
+    return content
+
+
+def count_cores() -> int:
+    """Returns the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_thread = local()
+
+
+def share_cores() -> None:
+    """Says that this thread is one of several that compute at once: the initializer of a pool of threads."""
+    _thread.shares = True
+
+
+def shares_cores() -> bool:
+    """Returns whether this thread is one of several that compute at once.
+
+    What computes in Python then does better in a process of its own, because the threads share Python's lock.
+    """
+    return getattr(_thread, "shares", False)

@@ -101,15 +101,15 @@ def _without_blocks(reply: str, tag: re.Pattern[str]) -> str:
     """
     tags = list(tag.finditer(reply))
     last = max((match.start() for match in tags if _closes(match)), default=-1)
-    kept, start, inside = [], 0, False
+    pieces, start, inside = [], 0, False
     for match in tags:
         if inside and _closes(match):
             start, inside = match.end(), False
         elif not inside and not _closes(match) and match.start() < last:
-            kept.append(reply[start : match.start()])
+            pieces.append(reply[start : match.start()])
             inside = True
-    kept.append(reply[start:])
-    return "".join(kept)
+    pieces.append(reply[start:])
+    return "".join(pieces)
 
 
 def _closes(tag: re.Match[str]) -> bool:
@@ -208,10 +208,10 @@ def read_name(reply: str, legal: Sequence[int], names: Sequence[str]) -> int | N
     alike = [action for name, action in known.items() if _SYMBOLS.sub("", name.lower()) == squeezed]
     if squeezed and len(alike) == 1:
         return alike[0]
-    found = _last_alone(reply, list(known.items()))
-    if not found:
-        found = _last_alone(reply.lower(), [(name.lower(), action) for name, action in known.items()])
-    return found[0] if len(found) == 1 else None
+    actions = _last_alone(reply, list(known.items()))
+    if not actions:
+        actions = _last_alone(reply.lower(), [(name.lower(), action) for name, action in known.items()])
+    return actions[0] if len(actions) == 1 else None
 
 
 def _last_alone(reply: str, known: Sequence[tuple[str, int]]) -> list[int]:

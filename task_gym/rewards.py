@@ -51,6 +51,6 @@ def find_reward(name: str) -> Wrap | None:
         ArgumentError: there is no such reward.
     """
     if name not in reward_names():
-        own = "" if _REGISTRY else "; a reward of your own needs --import MODULE"
-        raise ArgumentError(unknown("env.reward", name, reward_names()) + own)
+        hint = "" if _REGISTRY else "; a reward of your own needs --import MODULE"
+        raise ArgumentError(unknown("env.reward", name, reward_names()) + hint)
     return _REGISTRY.get(name)

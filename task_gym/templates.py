@@ -52,7 +52,7 @@ def read_template(file: Path, variable: str, expressions: Collection[str]) -> Te
         OSError: the file cannot be read.
     """
     needed = frozenset(expressions)
-    found: list[Template] = []
+    templates: list[Template] = []
     others: list[str] = []
     for node in ast.walk(ast.parse(file.read_bytes())):
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.JoinedStr):
@@ -62,14 +62,14 @@ def read_template(file: Path, variable: str, expressions: Collection[str]) -> Te
         template = _read(node.value)
         places = template.places() if template is not None else frozenset()
         if template is not None and places == needed:
-            found.append(template)
+            templates.append(template)
         else:
             others.append(", ".join(sorted(places)) or "no plain expressions")
     wanted = f"one f-string that is assigned to {variable!r}, with the places {', '.join(sorted(needed))}"
-    if len(found) != 1:
-        has = f"{len(found)}" if found else f"none, and {len(others)} others ({'; '.join(others)})"
+    if len(templates) != 1:
+        has = f"{len(templates)}" if templates else f"none, and {len(others)} others ({'; '.join(others)})"
         raise ValueError(f"{file} has {has}; needed: {wanted}")
-    return found[0]
+    return templates[0]
 
 
 def _read(text: ast.JoinedStr) -> Template | None:

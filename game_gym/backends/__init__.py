@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 from game_gym.backends.affinetes import AffinetesBackend
-from game_gym.backends.base import Backend, Ending, Turn
+from game_gym.backends.base import Ending, GameBackend, GameTurn
 from game_gym.backends.local import LocalBackend
 from game_gym.backends.sharing import Positions, SharingBackend, is_small
-from task_gym.checks import check_backend
+from task_gym.arguments import check_backend
 from task_gym.remote import connect, read_settings
 from task_gym.remote.settings import refuse_settings
 
@@ -20,7 +20,7 @@ def make_backend(
     seeding: str,
     rules: bool,
     server: Mapping[str, Any] = MappingProxyType({}),
-) -> Backend:
+) -> GameBackend:
     """Returns a new backend of this name; see ``LocalBackend`` for the other arguments.
 
     Args:
@@ -41,12 +41,12 @@ def make_backend(
 
 __all__ = [
     "AffinetesBackend",
-    "Backend",
     "Ending",
+    "GameBackend",
+    "GameTurn",
     "LocalBackend",
     "Positions",
     "SharingBackend",
-    "Turn",
     "is_small",
     "make_backend",
 ]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyspiel
 
-from game_gym.backends.base import OBSERVATION_LENGTH, Ending, Turn
+from game_gym.backends.base import OBSERVATION_LENGTH, Ending, GameTurn
 from game_gym.prompts import RULES_END, render_end
 from game_gym.protocols import PROTOCOLS
-from game_gym.score import forfeit_returns, outcome, seat_score
+from game_gym.score import forfeit_returns, outcome, seat_scores
 from game_gym.spec import State, Variant
 from game_gym.task import Task
-from task_gym.checks import is_number
+from task_gym.arguments import is_number
 from task_gym.contract import SUCCESS, is_success, result_of
 from task_gym.errors import ArgumentError, OpponentError
 from task_gym.opponents import OPEN, playing_name
@@ -65,7 +65,7 @@ class AffinetesBackend:
         self._seat = 0
         self._told = ""  # the rules with their headings, as the server words them
 
-    def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> Turn:
+    def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> GameTurn:
         """Begins an episode.
 
         Raises:
@@ -101,7 +101,7 @@ class AffinetesBackend:
         except Failure as failure:
             return self._fault(failure)
 
-    def play(self, action: int) -> Turn:
+    def play(self, action: int) -> GameTurn:
         """Makes a legal move and plays up to the caller's next turn."""
         assert self._episode is not None
         try:
@@ -112,12 +112,12 @@ class AffinetesBackend:
         except Failure as failure:
             return self._fault(failure)
 
-    def forfeit(self) -> Turn:
+    def forfeit(self) -> GameTurn:
         """Gives the game up, and gives the server no reason."""
         variant, returns = self._variant, None
         if variant.zero_sum or variant.players == 1:  # the other games' returns depend on the state
             returns = forfeit_returns([0.0] * variant.players, self._seat, variant.zero_sum, variant.low)
-        scores = None if returns is None else self._scores(returns)
+        scores = None if returns is None else seat_scores(variant, returns)
         if scores is not None:
             scores[self._seat] = 0.0
         return self._end(0.0, Ending(0.0, scores, returns, "loss", None))
@@ -145,7 +145,7 @@ class AffinetesBackend:
             f"{', '.join(map(repr, UPSTREAM_OPPONENTS))}"
         )
 
-    def _read(self, reply: Reply, first: bool = False) -> Turn:
+    def _read(self, reply: Reply, first: bool = False) -> GameTurn:
         """Returns the turn that a response is.
 
         Raises:
@@ -165,7 +165,7 @@ class AffinetesBackend:
             text = self._told + text
             if len(text) > OBSERVATION_LENGTH:
                 raise self._make_length_failure(len(text))
-        return Turn(self._seat, text, legal, names, reply.reward, None)
+        return GameTurn(self._seat, text, legal, names, reply.reward, None)
 
     def _make_length_failure(self, length: int) -> Failure:
         return Failure(
@@ -203,7 +203,7 @@ class AffinetesBackend:
                 "simultaneous: upstream's cannot be played there",
             )
 
-    def _over(self, reply: Reply) -> Turn:
+    def _over(self, reply: Reply) -> GameTurn:
         self._episode = None if reply.done else self._episode
         info, score = reply.info, reply.info.get("score", reply.reward)
         returns = self._returns(reply)
@@ -213,7 +213,7 @@ class AffinetesBackend:
             return self._end(reply.reward, Ending(0.0, None, returns, "cut", None), reply.observation)
         if not (is_number(score) and 0 <= score <= 1):
             raise Failure("broken", f"the score is no number in [0, 1]: {score!r:.80}")
-        scores = None if returns is None else self._scores(returns)
+        scores = None if returns is None else seat_scores(self._variant, returns)
         result = result_of(score - SUCCESS) if returns is None else outcome(returns, self._seat, score)
         self._check_ending(reply, float(score), returns, result)
         return self._end(reply.reward, Ending(float(score), scores, returns, result, None), reply.observation)
@@ -229,10 +229,7 @@ class AffinetesBackend:
                 for last in range(variant.players)
                 if last != seat
             ]
-            owns = [
-                (ends, seat_score(ends, seat, variant.zero_sum, variant.low, variant.high))
-                for ends in (returns, *placed)
-            ]
+            owns = [(ends, seat_scores(variant, ends)[seat]) for ends in (returns, *placed)]
             possible = [(own, outcome(ends, seat, own)) for ends, own in owns]
         fitting = {found for own, found in possible if abs(own - score) <= CLOSE}
         stated, success = reply.info.get("result"), reply.info.get("success")
@@ -254,21 +251,14 @@ class AffinetesBackend:
         fits = isinstance(stated, list) and all(map(is_number, stated))
         return [float(value) for value in stated] if fits and len(stated) == self._variant.players else None
 
-    def _scores(self, returns: list[float]) -> list[float]:
-        variant = self._variant
-        return [
-            seat_score(returns, seat, variant.zero_sum, variant.low, variant.high)
-            for seat in range(variant.players)
-        ]
-
-    def _end(self, reward: float, ending: Ending, text: str | None = None) -> Turn:
+    def _end(self, reward: float, ending: Ending, text: str | None = None) -> GameTurn:
         """Returns the closing turn; without the server's text, in the words of the local backend."""
         self.close()
         if text is None or ending.returns is not None:
             text = render_end(self._variant, self._seat, ending.returns, ending.score, ending.result)
-        return Turn(self._seat, text, [], [], reward, ending)
+        return GameTurn(self._seat, text, [], [], reward, ending)
 
-    def _fault(self, failure: Failure) -> Turn:
+    def _fault(self, failure: Failure) -> GameTurn:
         return self._end(0.0, Ending(None, None, None, "fault", None, failure.sentence))
 
 

@@ -45,7 +45,7 @@ class Ending:
 
 
 @dataclass(slots=True)
-class Turn:
+class GameTurn:
     """A point at which the caller is to act, or the end.
 
     Attributes:
@@ -68,7 +68,7 @@ class Turn:
     opponent_illegal: int | None = None
 
 
-class Backend(Protocol):
+class GameBackend(Protocol):
     """Plays episodes: chance, opponents and everything between two turns of the caller.
 
     The environment counts turns and illegal actions itself. It calls ``start``, then ``play`` once per legal
@@ -95,7 +95,7 @@ class Backend(Protocol):
         It is read after every ``start``.
         """
 
-    def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> Turn:
+    def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> GameTurn:
         """Begins an episode and plays up to the caller's first turn, or to the end if there is none.
 
         Args:
@@ -105,14 +105,14 @@ class Backend(Protocol):
             seat: The caller's seat; None for the one that the seed gives. Only local backends take one.
         """
 
-    def play(self, action: int) -> Turn:
+    def play(self, action: int) -> GameTurn:
         """Makes a move and plays up to the caller's next turn, or to the end.
 
         Args:
             action: One of the last turn's ``legal``.
         """
 
-    def forfeit(self) -> Turn:
+    def forfeit(self) -> GameTurn:
         """Gives the game up for the seat to move, after too many illegal actions.
 
         Returns:

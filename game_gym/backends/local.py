@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -11,10 +11,10 @@ from typing import Any
 
 import pyspiel
 
-from game_gym.backends.base import Ending, Turn
+from game_gym.backends.base import Ending, GameTurn
 from game_gym.prompts import SeatView, render_end, render_turn
 from game_gym.protocols import LAST_STREAM, PROTOCOLS, REPLACEMENT
-from game_gym.score import forfeit_returns, outcome, seat_score
+from game_gym.score import forfeit_returns, outcome, seat_scores
 from game_gym.spec import State, Variant
 from game_gym.task import Task
 from task_gym.errors import (
@@ -102,7 +102,7 @@ class LocalBackend:
         """The caller's seat."""
         return self._seat
 
-    def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> Turn:
+    def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> GameTurn:
         """Begins an episode and plays up to the caller's first turn.
 
         Another ``seat`` than the seed's leaves the seed's chance and bots as they are: a deal can be played
@@ -166,14 +166,14 @@ class LocalBackend:
             self._chance_seed = None
         return self._chance
 
-    def play(self, action: int) -> Turn:
+    def play(self, action: int) -> GameTurn:
         """Makes a legal move and plays up to the caller's next turn."""
         try:
             return self._play(action)
         except (OpponentFaultError, StateTextError) as error:
             return self._stuck(str(error))
 
-    def _play(self, action: int) -> Turn:
+    def _play(self, action: int) -> GameTurn:
         if not self._simultaneous:
             try:
                 self.state.apply_action(action)
@@ -186,11 +186,11 @@ class LocalBackend:
             self._chosen.append(action)
         return self._next_turn()
 
-    def forfeit(self) -> Turn:
+    def forfeit(self) -> GameTurn:
         """Ends the game as a loss for the seat to move, with its least return and score 0."""
         variant, seat = self._match.variant, self._seat
         returns = forfeit_returns(self.state.returns(), seat, variant.zero_sum, variant.low)
-        scores = _scores(variant, returns)
+        scores = seat_scores(variant, returns)
         scores[seat] = 0.0
         return self._end(0.0, Ending(0.0, scores, returns, "loss", self.history()))
 
@@ -221,7 +221,7 @@ class LocalBackend:
         self._matches[variant, opponent] = match
         return match
 
-    def _next_turn(self) -> Turn:
+    def _next_turn(self) -> GameTurn:
         """Plays chance and the opponents until the caller is to move or the game is over."""
         state, bots, views = self.state, self._match.bots, self._match.views
         while (player := state.current_player()) != TERMINAL:
@@ -306,18 +306,18 @@ class LocalBackend:
             stream = self._replacements[seat] = Stream((root + REPLACEMENT) % SEED_LIMIT)
         return stream.choice(legal)
 
-    def _given_up(self, seat: int) -> Turn:
+    def _given_up(self, seat: int) -> GameTurn:
         """Returns the end if an opponent gave the game up: its least return, and score 0."""
         variant, own = self._match.variant, self._seat
         returns = forfeit_returns(self.state.returns(), seat, variant.zero_sum, variant.low)
         # In games that are not zero-sum, another seat may tie with it: -inf puts the forfeiting seat last.
         placed = [-inf if other == seat else value for other, value in enumerate(returns)]
-        scores = _scores(variant, placed)
+        scores = seat_scores(variant, placed)
         scores[seat] = 0.0
         score, result = scores[own], outcome(placed, own, scores[own])
         return self._end(score, Ending(score, scores, returns, result, self.history()))
 
-    def _stuck(self, reason: str = "") -> Turn:
+    def _stuck(self, reason: str = "") -> GameTurn:
         """Returns the end of a game that cannot go on: a fault.
 
         Without a reason, OpenSpiel left it without an end and without a legal move. Two cases are known. In
@@ -332,16 +332,16 @@ class LocalBackend:
         scores, returns = [0.0] * self._match.variant.players, self.state.returns()
         return self._end(0.0, Ending(None, scores, returns, "fault", self.history(), reason))
 
-    def _end(self, reward: float, ending: Ending) -> Turn:
+    def _end(self, reward: float, ending: Ending) -> GameTurn:
         """Returns the closing turn of a game that OpenSpiel did not end."""
         text = render_end(self._match.variant, self._seat, ending.returns, ending.score, ending.result)
-        return Turn(self._seat, text, [], [], reward, ending, self._illegal)
+        return GameTurn(self._seat, text, [], [], reward, ending, self._illegal)
 
-    def _turn(self, legal: list[int]) -> Turn:
+    def _turn(self, legal: list[int]) -> GameTurn:
         variant, seat = self._match.variant, self._seat
         text, names = render_turn(variant, self.state, seat, self._rules, legal)
         reward = self.state.rewards()[seat] if variant.pays_moves else 0.0
-        return Turn(seat, text, legal, names, reward, None, self._illegal)
+        return GameTurn(seat, text, legal, names, reward, None, self._illegal)
 
     def _open_choice(self) -> list[int]:
         """Returns the legal actions of the next seat that has a choice; none if all have chosen."""
@@ -353,7 +353,7 @@ class LocalBackend:
             self._chosen.append(pyspiel.INVALID_ACTION)
         return []
 
-    def _apply_joint(self, action: int) -> Turn | None:
+    def _apply_joint(self, action: int) -> GameTurn | None:
         """Makes a simultaneous move: the caller's action joined with each opponent's, in seat order.
 
         Returns:
@@ -378,11 +378,11 @@ class LocalBackend:
         state.apply_actions(joint)
         return None
 
-    def _over(self) -> Turn:
+    def _over(self) -> GameTurn:
         returns = self.state.returns()
         score, scores, result, text = summarize_end(self._match.variant, self._seat, tuple(returns))
         ending = Ending(score, scores.copy(), returns, result, self.state.history())
-        return Turn(self._seat, text, [], [], score, ending, self._illegal)
+        return GameTurn(self._seat, text, [], [], score, ending, self._illegal)
 
 
 @lru_cache(maxsize=4096)
@@ -393,14 +393,7 @@ def summarize_end(
 
     Games end in few ways, so these are kept.
     """
-    scores = _scores(variant, returns)
+    scores = seat_scores(variant, returns)
     own = scores[seat]
     result = outcome(returns, seat, own)
     return own, scores, result, render_end(variant, seat, returns, own, result)
-
-
-def _scores(variant: Variant, returns: Sequence[float]) -> list[float]:
-    return [
-        seat_score(returns, seat, variant.zero_sum, variant.low, variant.high)
-        for seat in range(variant.players)
-    ]

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pyspiel
 
-from game_gym.backends.base import Ending, Turn
+from game_gym.backends.base import Ending, GameTurn
 from game_gym.backends.local import CHANCE, TERMINAL, LocalBackend, Match, summarize_end
 from game_gym.spec import State, Variant
 from game_gym.task import Task
@@ -64,7 +64,7 @@ class Position:
         self.legal: list[int] = []
         self.outcomes: tuple[tuple[int, ...], tuple[float, ...]] = (), ()
         self.returns: tuple[float, ...] = ()
-        self.turn: Turn | None = None
+        self.turn: GameTurn | None = None
         self.children: dict[int, Position] = {}
         if self.player == CHANCE:
             actions, probabilities = zip(*state.chance_outcomes(), strict=True)
@@ -120,7 +120,7 @@ class Positions:
         parent.children[action] = child
         return child
 
-    def keep_turn(self, position: Position, turn: Turn) -> None:
+    def keep_turn(self, position: Position, turn: GameTurn) -> None:
         """Keeps the turn of the seat to move."""
         self._room -= TURN_SIZE + len(turn.text)
         position.turn = turn
@@ -218,13 +218,13 @@ class SharingBackend(LocalBackend):
             self._position = child
         return child
 
-    def _play(self, action: int) -> Turn:
+    def _play(self, action: int) -> GameTurn:
         position = self._position
         if position is None or self._follow(position, action) is None:
             return super()._play(action)
         return self._next_turn()
 
-    def _next_turn(self) -> Turn:
+    def _next_turn(self) -> GameTurn:
         position, bots = self._position, self._match.bots
         if position is None:
             return super()._next_turn()
@@ -249,7 +249,7 @@ class SharingBackend(LocalBackend):
             position = child
         return self._end_at(position)
 
-    def _show(self, position: Position) -> Turn:
+    def _show(self, position: Position) -> GameTurn:
         """Returns the turn of the seat to move, which no game has shown before."""
         self._enter(self._replay() if self._found is None else self._found)
         try:
@@ -259,8 +259,8 @@ class SharingBackend(LocalBackend):
         self._positions.keep_turn(position, turn)
         return turn
 
-    def _end_at(self, position: Position) -> Turn:
+    def _end_at(self, position: Position) -> GameTurn:
         """Returns the end of a game that OpenSpiel ended."""
         score, scores, result, text = summarize_end(self._match.variant, self._seat, position.returns)
         ending = Ending(score, scores.copy(), list(position.returns), result, self._path.copy())
-        return Turn(self._seat, text, [], [], score, ending, None)
+        return GameTurn(self._seat, text, [], [], score, ending, None)

@@ -1,5 +1,5 @@
 """The games' own opponents; importing this registers them."""
 
-from game_gym.opponents import first, ismcts, mcts, mcts_fast, mcts_python, uniform
+from game_gym.opponents import ismcts, mcts, mcts_fast, mcts_python, simple
 
-__all__ = ["first", "ismcts", "mcts", "mcts_fast", "mcts_python", "uniform"]
+__all__ = ["ismcts", "mcts", "mcts_fast", "mcts_python", "simple"]

@@ -84,8 +84,8 @@ def estimate_mean(opponent: str, variants: Sequence[Variant]) -> float:
 
 def _find_seconds(variant: Variant) -> float | None:
     """Returns the measured seconds; between two sizes those of the smaller one, and 0 below all."""
-    found = _SECONDS.get(variant.spec.name)
-    if not isinstance(found, tuple):
-        return found
-    parameter, sizes = found
+    measured = _SECONDS.get(variant.spec.name)
+    if not isinstance(measured, tuple):
+        return measured
+    parameter, sizes = measured
     return max((seconds for size, seconds in sizes.items() if size <= variant.params[parameter]), default=0.0)

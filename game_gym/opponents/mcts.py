@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pyspiel
 
-from game_gym.opponents.endable import EndableBot, ends_with_caller, is_native
-from game_gym.opponents.search_processes import ProcessBot
+from game_gym.opponents.search_processes import ProcessBot, is_native, runs_apart
 from game_gym.spec import Budget, Game, State
 from task_gym.errors import OpponentError, OpponentFaultError, SearchTimeError
 from task_gym.opponents import Seating, SeatView, parse_counts, register_opponent
+from task_gym.processes import OFFERED
 
 UCT_C = 1.414
 """Upstream's exploration constant."""
@@ -110,6 +111,11 @@ class MctsOpponent:
             )
         self._game = seating.game
         self._may_crash = seating.spec.may_strand(seating.game.get_parameters())
+        if self._may_crash and not OFFERED:
+            raise OpponentError(
+                f"opponent: 'mcts' was given for {seating.game}, where its search may end its process, and "
+                f"{sys.platform} has no processes for searches; allowed there: 'mcts-python' and 'ismcts'"
+            )
         self._budget = read_budget(seating, "mcts")
         self._seed = 0
         self._bot: Any = None
@@ -139,9 +145,9 @@ class MctsOpponent:
 
     def _make_bot(self, state: State) -> Any:
         settings = self._budget.simulations, self._budget.rollouts, self._seed
-        if ends_with_caller(state):
-            return EndableBot(make_bot, settings)
-        return ProcessBot(make_bot, settings) if self._may_crash else make_bot(self._game, *settings)
+        if runs_apart(state, self._may_crash):
+            return ProcessBot(make_bot, settings)
+        return make_bot(self._game, *settings)
 
 
 def make_bot(game: Game, simulations: int, rollouts: int, seed: int) -> Any:

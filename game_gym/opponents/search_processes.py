@@ -1,34 +1,122 @@
 """Processes in which searches think, apart from the one that plays.
 
-A search written in Python thinks there because within one process its lock lets one think at a time. Its
-process keeps nothing between two moves.
+A search runs in one of them for one of three reasons. Its caller may leave (``CALLER``), and within a process
+no search can be interrupted: there its process is ended, also after its time. Or the search is written in
+Python and threads share the cores: within one process Python's lock lets one of them think at a time. Or it
+may end its process. All other searches stay in the process that plays, where they are fastest.
 
-OpenSpiel's own bots think there if they may end their process. Their generators cannot be read, so the
-process keeps the bot, and a request has every state that the bot was asked about, for a new process.
-
-So a request has all that a move follows from, any process may answer it, and a request whose process has
-died is made again.
+The processes make the same moves as a search here does. A request has all that a move follows from, so any
+process may answer it, and a request whose process has died is made again. A bot of OpenSpiel keeps its
+process while its game goes on, because its generators cannot be read. Its request has every state that it was
+asked about, for a new process.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
-import pickle
-import signal
-import subprocess
-import sys
+import weakref
+from collections.abc import Callable
 from importlib import import_module
-from threading import Lock
+from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 import pyspiel
 
-from game_gym.opponents.endable import DistantBot, NamedRequest, ask_endably, ends_with_caller, is_native
-from game_gym.spec import State
-from task_gym.cores import count_cores, shares_cores
-from task_gym.errors import OpponentError, OpponentFaultError
+from game_gym.spec import Game, State
+from task_gym.caller import CALLER, Caller, CallerLeftError
+from task_gym.errors import OpponentError, OpponentFaultError, SearchTimeError
 from task_gym.opponents import Seating
+from task_gym.processes import OFFERED, EndedError, Forked, Nursery, count_cores, shares_cores
+
+MOST_KEPT = 512
+"""The most processes that keep a bot between two moves. The one unused for longest is ended."""
+
+nursery = Nursery(("game_gym.opponents", "open_spiel.python.algorithms.mcts"))
+"""The process that forks the others."""
+
+_keeping: dict[int, Forked] = {}  # idle processes by their bot's number, the one unused for longest first
+_spare: list[Forked] = []  # idle processes that keep nothing
+_numbers = count()
+_bots: dict[int, tuple[Any, int]] = {}  # in the other process: its bot by number, and how often it was asked
+
+
+class Step(NamedTuple):
+    """A request for the move of a bot that its process keeps."""
+
+    number: int
+    module: str
+    name: str
+    settings: tuple[Any, ...]
+    states: tuple[str, ...]
+
+    def answer(self) -> int:
+        bot, asked = _bots.pop(self.number, (None, 0))
+        action = -1
+        if bot is None or asked != len(self.states) - 1:
+            game, _ = pyspiel.deserialize_game_and_state(self.states[0])
+            bot, asked = getattr(import_module(self.module), self.name)(game, *self.settings), 0
+        for text in self.states[asked:]:
+            action = bot.step(pyspiel.deserialize_game_and_state(text)[1])
+        _bots[self.number] = bot, len(self.states)
+        return action
+
+
+def is_native(game: Game) -> bool:
+    """Returns whether a game is in C++, with the game that it may be made of.
+
+    Another process does not know one that was written in Python in this one, and OpenSpiel's own search ends
+    its process in it.
+    """
+    inner = [dict(value) for value in game.get_parameters().values() if isinstance(value, dict)]
+    return type(game).__module__.startswith(pyspiel.__name__) and all(
+        is_native(pyspiel.load_game(each.pop("name"), each)) for each in inner if "name" in each
+    )
+
+
+def runs_apart(state: State, wanted: bool) -> bool:
+    """Returns whether a search from this state runs in another process.
+
+    Args:
+        state: The state.
+        wanted: Whether it should, even if its caller does not leave.
+    """
+    return OFFERED and (wanted or CALLER.get() is not None) and is_native(state.get_game())
+
+
+class ProcessBot:
+    """A bot of OpenSpiel in a process of its own, which is asked with every state that it was asked about.
+
+    Args:
+        make: A function of a module, from a game and the settings to the bot.
+        settings: What else the bot follows from.
+    """
+
+    def __init__(self, make: Callable[..., Any], settings: tuple[Any, ...]) -> None:
+        self._make, self._settings = make, settings
+        self._number = next(_numbers)
+        self._states: list[str] = []
+        weakref.finalize(self, _end_keeping, self._number)
+
+    def step(self, state: State) -> int:
+        """Returns the bot's move, as its own ``step`` does.
+
+        Raises:
+            SearchTimeError: it takes more processor time than its caller allows.
+            OpponentFaultError: two processes died of the request.
+            CallerLeftError: the caller has left.
+        """
+        self._states.append(pyspiel.serialize_game_and_state(state.get_game(), state))
+        make, states = self._make, tuple(self._states)
+        request = Step(self._number, make.__module__, make.__qualname__, self._settings, states)
+        process = _keeping.pop(self._number, None)
+        # A new process makes all moves once more, for which the caller does not pay.
+        action, process = _ask(request, process, 1 if process is not None else len(states))
+        _keeping[self._number] = process
+        if len(_keeping) > MOST_KEPT:
+            # Copied in one move: other threads, and the end of bots, change it meanwhile.
+            for number in list(_keeping)[:-MOST_KEPT]:
+                _end_keeping(number)
+        return int(action)
 
 
 class PythonSearch(Protocol):
@@ -68,135 +156,96 @@ class _Choice(NamedTuple):
         return search.choose(state, self.seat), search.generators()
 
 
-class ProcessBot(DistantBot):
-    """A bot of OpenSpiel in one of a few processes, which may end without this one."""
-
-    def step(self, state: State) -> int:
-        """Returns the bot's move, as its own ``step`` does.
-
-        Raises:
-            OpponentFaultError: two processes died of the request.
-        """
-        return int(_kept[self._number % len(_kept)].ask(self._extend(state)))
-
-
 def choose(search: PythonSearch, state: State, seat: int) -> int:
-    """Returns the move of a search: in a process of its own if this thread shares the cores with others.
+    """Returns the move of a search: in another process if its caller may leave or threads share the cores.
 
     A game that is written in Python is searched here, because another process does not know it.
     """
-    ends = ends_with_caller(state)
-    if not ends and (not shares_cores() or not is_native(state.get_game())):
+    if not runs_apart(state, shares_cores()):
         return search.choose(state, seat)
-    own = type(search)
+    kind = type(search)
     text = pyspiel.serialize_game_and_state(state.get_game(), state)
-    request = _Choice(own.__module__, own.__qualname__, search.argument, text, seat, search.generators())
-    action, states = ask_endably(request) if ends else _processes.ask(request)
+    request = _Choice(kind.__module__, kind.__qualname__, search.argument, text, seat, search.generators())
+    try:
+        idle = _spare.pop()
+    except IndexError:
+        idle = None
+    (action, states), process = _ask(request, idle, 1)
+    if len(_spare) < count_cores():
+        _spare.append(process)
+    else:
+        process.end()
     search.set_generators(states)
     return int(action)
 
 
-class _Processes:
-    """As many processes as threads ask at once; those that are idle wait for the next request."""
-
-    def __init__(self) -> None:
-        self._idle: list[subprocess.Popen[bytes]] = []
-        self._lock = Lock()
-
-    def ask(self, request: NamedRequest) -> Any:
-        """Returns the request's answer.
-
-        Raises:
-            OpponentError: the search failed.
-            OpponentFaultError: two processes died of the request.
-        """
-        for _ in range(2):
-            process = self._take()
-            assert process.stdin is not None and process.stdout is not None
-            try:
-                pickle.dump(request, process.stdin)
-                process.stdin.flush()
-                answer, failure = pickle.load(process.stdout)
-            except (OSError, EOFError, pickle.UnpicklingError):
-                process.kill()
-                process.wait()
-                continue
-            with self._lock:
-                self._idle.append(process)
-            if failure:
-                raise OpponentError(f"opponent: the search {request.name} failed in its process: {failure}")
-            return answer
-        raise OpponentFaultError(
-            f"opponent: the search {request.name} ended its process twice (status {process.returncode})"
-        )
-
-    def _take(self) -> subprocess.Popen[bytes]:
-        """Returns an idle process, or a new one."""
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-        return self._start()
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        code = f"from {__name__} import serve; serve()"
-        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        return subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": paths},
-        )
-
-    def close(self) -> None:
-        """Ends the processes that are idle; the others end when this one does."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for process in idle:
-            process.kill()
-            process.wait()
-
-    def forget(self) -> None:
-        """Leaves the processes to the parent, in a fork."""
-        self._idle, self._lock = [], Lock()
+def close() -> None:
+    """Ends all idle processes, and the one that they come from."""
+    _forget()
+    nursery.close()
 
 
-class _OneProcess(_Processes):
-    """A process that answers one request after the other, and so keeps the bots that it was asked about."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._turn = Lock()
-
-    def ask(self, request: NamedRequest) -> Any:
-        with self._turn:
-            return super().ask(request)
-
-    def forget(self) -> None:
-        super().forget()
-        self._turn = Lock()
+def _forget() -> None:
+    """Forgets all idle processes; in a fork, they are left to the parent."""
+    _keeping.clear()
+    _spare.clear()
 
 
-_processes = _Processes()
-_kept = [_OneProcess() for _ in range(count_cores())]
-for _each in (_processes, *_kept):
-    atexit.register(_each.close)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_each.forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
-def serve() -> None:
-    """Answers requests from standard input until it ends, as when the process that asks is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group: who asks decides what it means
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a game prints is no answer
-    while True:
+def _ask(request: Step | _Choice, process: Forked | None, times: int) -> tuple[Any, Forked]:
+    """Returns an answer, and the process that it came from.
+
+    Args:
+        request: The request.
+        process: The process that is asked; None for a new one.
+        times: The number of searches that are made for it.
+    """
+    caller = CALLER.get() or Caller()
+    status = None
+    for _ in range(2):
+        seconds = caller.search_time()
+        if seconds <= 0:
+            raise _make_time_error(caller)
+        process = process or _fork()
         try:
-            request = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        try:
-            found: Any = (request.answer(), "")
-        except Exception as error:
-            found = (None, f"{type(error).__name__}: {error}")
-        pickle.dump(found, answers)
-        answers.flush()
+            with caller.ending(process.end):
+                answer, failure, spent = process.ask(request, seconds * times)
+        except EndedError as error:
+            caller.require_presence()
+            if error.is_late:
+                caller.spend(seconds)
+                raise _make_time_error(caller) from error
+            status, process = error.status, None
+            continue
+        except CallerLeftError:
+            process.end()
+            raise
+        caller.spend(spent / times)
+        if failure:
+            process.end()
+            raise OpponentError(f"opponent: the search {request.name} failed in its process: {failure}")
+        return answer, process
+    raise OpponentFaultError(f"opponent: the search {request.name} ended its process twice (status {status})")
+
+
+def _fork() -> Forked:
+    try:
+        return nursery.fork()
+    except (OSError, EOFError, EndedError) as error:
+        raise OpponentFaultError(f"opponent: no process for its search can be started: {error}") from error
+
+
+def _make_time_error(caller: Caller) -> SearchTimeError:
+    return SearchTimeError(
+        f"opponent: its search takes more than {caller.search_s:g} s of processor time, which is the most "
+        "here; allowed: a smaller budget, as 'mcts:SIMSxROLLOUTS', or a server with a greater --search_s"
+    )
+
+
+def _end_keeping(number: int) -> None:
+    process = _keeping.pop(number, None)
+    if process is not None:
+        process.end()

@@ -7,11 +7,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 
-from game_gym.checks import check_opponent
+from game_gym.options import check_opponent
 from game_gym.wrappers.base import game_env
-from task_gym.checks import check_whole
+from task_gym.arguments import check_whole
 from task_gym.errors import ArgumentError, SeedError
 from task_gym.opponents import opponent_waits
 from task_gym.samplers.base import check_weights, draw_opponent
@@ -41,8 +40,7 @@ class MixedOpponents(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gym.Env[Any, Any], weights: Mapping[str, float]) -> None:
         self.weights = check_weights("opponents", weights)
-        RecordConstructorArgs.__init__(self, weights=dict(weights))
-        super().__init__(env)
+        super().__init__(env, weights=dict(weights))
         if (inner := sampled(env)) is not None:
             raise ArgumentError(
                 f"MixedOpponents: {inner.class_name()} was given inside; allowed: MixedOpponents inside it"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.utils import RecordConstructorArgs
 
 from game_gym.wrappers.base import game_env
 from task_gym.wrappers.base import Info, MaskedWrapper
@@ -29,7 +28,6 @@ class RawReturns(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
-        RecordConstructorArgs.__init__(self)
         super().__init__(env)
         game_env(self)
 

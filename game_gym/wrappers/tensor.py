@@ -8,7 +8,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from game_gym.spec import Variant
@@ -41,8 +40,7 @@ class TensorObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: gym.Env[str, Any], flat: bool = True) -> None:
-        RecordConstructorArgs.__init__(self, flat=flat)
-        super().__init__(env)
+        super().__init__(env, flat=flat)
         check_text(self)
         self._game = game_env(self)
         self._kind, shape = one_tensor(self._game.variants)
@@ -68,14 +66,14 @@ def one_tensor(variants: Sequence[Variant]) -> tuple[str, tuple[int, ...]]:
         GameError: a game has no tensor.
     """
     first, *others = variants
-    found = _tensor(first)
+    tensor = _tensor(first)
     for variant in others:
-        if _tensor(variant) != found:
+        if _tensor(variant) != tensor:
             raise ArgumentError(
                 f"TensorObservation: an environment was given whose tensors differ: {_described(first)}, "
                 f"{_described(variant)}; allowed: variants that have the same"
             )
-    return found
+    return tensor
 
 
 def _tensor(variant: Variant) -> tuple[str, tuple[int, ...]]:

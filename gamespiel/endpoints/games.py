@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import game_gym.opponents  # noqa: F401  (registers them)
-from game_gym.backends import Ending, LocalBackend, Turn
+from game_gym.backends import Ending, GameTurn, LocalBackend
 from game_gym.conversation import TRIES, refusal_message, system_message, turn_message
 from game_gym.spec import State, Variant
 from game_gym.task import Task
@@ -18,8 +18,8 @@ from gamespiel.endpoints.chat import Chat, EndpointError, Message
 from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.history import tell_actions
 from gamespiel.endpoints.stopwatch import Stopwatch
+from task_gym.arguments import is_whole
 from task_gym.caller import CALLER
-from task_gym.checks import is_whole
 from task_gym.contract import is_success
 from task_gym.errors import StateTextError
 from task_gym.remote.protocol import REFUSED_ARGUMENTS
@@ -230,7 +230,9 @@ def _describe_task(game: str, task_id: Any, seed: Any, opponent: Any) -> dict[st
     }
 
 
-def _play_turns(backend: LocalBackend, turn: Turn, speaker: Speaker, deadline: float) -> Iterator[Turn]:
+def _play_turns(
+    backend: LocalBackend, turn: GameTurn, speaker: Speaker, deadline: float
+) -> Iterator[GameTurn]:
     """Yields the turns of a game as they come, the given first one too; the last one has an ending.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from task_gym.remote.policy import Retries
+from task_gym.remote.protocol import Retries
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from task_gym.samplers import (
     Failures,
     LearningProgress,
     PrioritizedLevelReplay,
-    Sampler,
     Stage,
     Stages,
+    TaskSampler,
     Uniform,
     Unlisting,
 )
@@ -84,7 +84,7 @@ def make_starts(config: Config) -> Starts | None:
     return None if found == (None, None, None) else Starts(*found)
 
 
-def _make_sampler(config: Config, scores: dict[str | int, float]) -> Sampler:
+def _make_sampler(config: Config, scores: dict[str | int, float]) -> TaskSampler:
     section, seed = config.curriculum, config.run.seed
     stages = [_make_stage(config, stage) for stage in section.stages]
     if section.sampler == "uniform":

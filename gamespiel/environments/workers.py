@@ -6,8 +6,8 @@ from threading import Lock
 
 from gamespiel.config.sections import RunConfig
 from task_gym.workers import WorkerPool
-from task_gym.workers.processes import ProcessEngine
-from task_gym.workers.requests import Engine
+from task_gym.workers.processes import ProcessLauncher
+from task_gym.workers.requests import WorkerLauncher
 
 MODULES = ("gamespiel", "gamespiel.environments.making")
 """The modules that workers import, which register every environment and opponent."""
@@ -29,7 +29,9 @@ def find_pool(run: RunConfig) -> WorkerPool | None:
     key = run.env_workers, run.ray_address, run.env_seconds
     with _lock:
         if key not in _pools:
-            _pools[key] = WorkerPool(_make_engine(run.ray_address), run.env_workers, seconds=run.env_seconds)
+            _pools[key] = WorkerPool(
+                _make_launcher(run.ray_address), run.env_workers, seconds=run.env_seconds
+            )
         return _pools[key]
 
 
@@ -42,9 +44,9 @@ def close_pools() -> None:
         pool.close()
 
 
-def _make_engine(address: str | None) -> Engine:
+def _make_launcher(address: str | None) -> WorkerLauncher:
     if address is None:
-        return ProcessEngine(MODULES)
-    from task_gym.workers.ray_actors import RayEngine
+        return ProcessLauncher(MODULES)
+    from task_gym.workers.ray_actors import RayLauncher
 
-    return RayEngine(address)
+    return RayLauncher(address)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import game_gym.opponents  # noqa: F401  (registers them)
-from game_gym.backends import Ending, LocalBackend, Turn
+from game_gym.backends import Ending, GameTurn, LocalBackend
 from game_gym.prompts import SeatView
 from game_gym.spec import State
 from gamespiel.leaderboard.benchmark import NOBODY, DealSet, Hand, load_task, resolve_opponent
@@ -17,7 +17,7 @@ from task_gym.opponents import make_opponent, opponent_searches
 Row = dict[str, Any]
 """An episode as plain data; see docs/leaderboard.md."""
 
-Choose = Callable[[State, Turn], "int | None"]
+Choose = Callable[[State, GameTurn], "int | None"]
 """A state and the turn there to an action; None gives the game up."""
 
 PROTOCOL = "evaluate"
@@ -86,7 +86,7 @@ class BaselineAgent:
         self._bot.restart(self.deals.draw_seed("noise", hand.task, hand.deal, hand.place))
         self._view = SeatView(variant, hand.seat, rules=True)
 
-    def __call__(self, state: State, turn: Turn) -> int:
+    def __call__(self, state: State, turn: GameTurn) -> int:
         """Returns its action."""
         self._view.state = state
         return int(self._bot.act(self._view))
@@ -180,7 +180,7 @@ def replay_hand(hand: Hand, row: Mapping[str, Any], agent: Choose | None, *, sea
             return RecordedOpponent(recorded)
         return make_opponent(name, game, spec, seat)
 
-    def choose(state: State, turn: Turn) -> int | None:
+    def choose(state: State, turn: GameTurn) -> int | None:
         recorded.check(state)
         action = recorded.find(state, turn.seat)
         if agent is not None:

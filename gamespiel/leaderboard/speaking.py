@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from game_gym.backends import Ending, Turn
+from game_gym.backends import Ending, GameTurn
 from game_gym.spec import State
 from gamespiel.endpoints.games import Speaker
 from gamespiel.leaderboard.agents import make_env_section
@@ -55,7 +55,7 @@ def replay_replies(
 
     speaker = Speaker(load_task(hand.task_id).variant, reply, list_actions)
 
-    def choose(state: State, turn: Turn) -> int | None:
+    def choose(state: State, turn: GameTurn) -> int | None:
         nonlocal failed
         try:
             return speaker.move(state, turn.seat, turn.legal, turn.names)

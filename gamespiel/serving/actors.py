@@ -21,8 +21,8 @@ from gamespiel.endpoints.patience import UPSTREAM
 from gamespiel.serving.hosts import fits
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import Kept, Sessions, UnknownEpisodeError
+from task_gym.arguments import check_whole, is_number, read_reply
 from task_gym.caller import CALLER
-from task_gym.checks import check_whole, is_number, read_reply
 from task_gym.errors import ArgumentError, SeedError
 from task_gym.remote.settings import TOKEN
 from task_gym.seeding import DRAWN_LIMIT, SEED_LIMIT

@@ -12,10 +12,10 @@ import numpy as np
 import pyspiel
 
 import game_gym.opponents  # noqa: F401  (registers them)
-from game_gym.backends import LocalBackend, Turn
-from game_gym.checks import check_opponent
+from game_gym.backends import GameTurn, LocalBackend
 from game_gym.games import TABLE
-from game_gym.opponents import endable
+from game_gym.opponents import search_processes
+from game_gym.options import check_opponent
 from game_gym.prompts import without_rules
 from game_gym.protocols import PROTOCOLS
 from game_gym.spec import choice_lines
@@ -108,7 +108,7 @@ class GameEpisode:
         if now.ending is not None:
             self._backend = None
 
-    def _make_response(self, now: Turn, text: str, reward: float, **more: Any) -> Response:
+    def _make_response(self, now: GameTurn, text: str, reward: float, **more: Any) -> Response:
         ending, variant = now.ending, self._task.variant
         info = {
             "task_id": self._task.task_id,
@@ -150,7 +150,7 @@ class GameActor(Actor[GameEpisode]):
     def start(self) -> None:
         """Begins to start what searches."""
         if OFFERED:
-            endable.nursery.start()
+            search_processes.nursery.start()
 
     def reset(
         self, task_id: Any = None, seed: Any = None, opponent: Any = "mcts", seeding: Any = "openenv"
@@ -266,7 +266,7 @@ def _check_request(opponent: Any, task: Task, allowed: Sequence[str]) -> None:
         )
 
 
-def _explain_refusal(reply: str, now: Turn) -> str:
+def _explain_refusal(reply: str, now: GameTurn) -> str:
     """Returns the answer to a reply that names no legal action, as upstream words it."""
     listed = choice_lines(now.legal[:_SHOWN], now.names[:_SHOWN])
     more = f"\n  ... and {len(now.legal) - _SHOWN} more" if len(now.legal) > _SHOWN else ""

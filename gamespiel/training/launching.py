@@ -15,7 +15,7 @@ from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import device_of
 from gamespiel.config import Config, InvalidValueError
-from task_gym.cores import count_cores
+from task_gym.processes import count_cores
 
 
 def divide_threads(config: Config, launch: Launch) -> None:

@@ -7,8 +7,10 @@ from functools import partial
 
 import httpx
 
-from task_gym.remote import policy
 from task_gym.remote.protocol import Failure
+
+MOST = 32 << 20
+"""The most bytes of a response. A conversation of a whole game, or a reply of 32,000 pieces, is in it."""
 
 
 class Bounded(httpx.AsyncByteStream):
@@ -17,12 +19,12 @@ class Bounded(httpx.AsyncByteStream):
     Args:
         stream: The content.
         server: The server's address, for the error.
-        most: The most bytes; None for ``policy.MOST``.
+        most: The most bytes; None for ``MOST``.
     """
 
     def __init__(self, stream: httpx.AsyncByteStream, server: str, most: int | None = None) -> None:
         self._stream, self._server = stream, server
-        self._most = policy.MOST if most is None else most
+        self._most = MOST if most is None else most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         count = 0
@@ -44,7 +46,7 @@ def bound(client: httpx.AsyncClient, most: int | None = None) -> None:
 
     Args:
         client: The client.
-        most: The most bytes of a response; None for ``policy.MOST``.
+        most: The most bytes of a response; None for ``MOST``.
     """
     client.headers["Accept-Encoding"] = "identity"
     client.event_hooks["response"].append(partial(_bound_response, most))

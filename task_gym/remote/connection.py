@@ -6,16 +6,63 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from gymnasium import logger
 
 from task_gym.errors import BackendError
 from task_gym.remote import loop
-from task_gym.remote.breaker import FAILURES, Breaker
-from task_gym.remote.policy import SESSIONS
-from task_gym.remote.protocol import Failure, Reply, check_address, read_reply, read_result
+from task_gym.remote.protocol import SESSIONS, Failure, Reply, check_address, read_reply, read_result
 from task_gym.remote.settings import Settings
+
+FAILURES = 5
+"""Failures in a row after which the circuit opens."""
+
+SHORTEST, LONGEST = 1.0, 30.0
+"""Seconds between two tries of a server that is gone: at first, and after doubling."""
+
+
+class Breaker:
+    """Counts failures in a row.
+
+    Args:
+        clock: Returns seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._pause = SHORTEST
+        self._until = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server counts as gone."""
+        return self._failures >= FAILURES
+
+    @property
+    def wait(self) -> float:
+        """Seconds until a call may be tried; 0 if it may be tried now."""
+        return max(self._until - self._clock(), 0.0) if self.is_open else 0.0
+
+    def fail(self) -> bool:
+        """Counts a failure; returns whether the circuit opened with it."""
+        self._failures += 1
+        if self._failures == FAILURES:
+            self._pause = SHORTEST
+        elif not self.is_open or self.wait > 0:  # calls that began before it opened change nothing
+            return False
+        else:
+            self._pause = min(2 * self._pause, LONGEST)
+        self._until = self._clock() + self._pause
+        return self._failures == FAILURES
+
+    def succeed(self) -> bool:
+        """Counts a success; returns whether the circuit closed with it."""
+        was_open, self._failures = self.is_open, 0
+        return was_open
+
 
 PER_CLIENT = 8
 """Calls under way per HTTP client. A client looks at all its connections for every call."""

@@ -17,8 +17,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -148,10 +149,7 @@ class Use:
         except BlockingIOError:
             return  # others use it
         try:
-            engine = engine_of(self._container.host)
-            for found in engine.containers.list(all=True, filters={"name": f"^{name}$"}, ignore_removed=True):
-                remove(found)
-            engine.close()
+            remove_named(engine_of(self._container.host), name)
         except Exception as error:  # the watcher, or the next start, tries again
             logging.getLogger("task_gym.remote").warning("container %s stays for now: %s", name, error)
         finally:
@@ -258,6 +256,13 @@ def remove(container: Any) -> None:
             raise
 
 
+def remove_named(engine: Any, name: str) -> None:
+    """Removes the container of a name, if there is one, and closes the engine's client."""
+    for found in engine.containers.list(all=True, filters={"name": f"^{name}$"}, ignore_removed=True):
+        remove(found)
+    engine.close()
+
+
 @contextmanager
 def _alone(group: str) -> Iterator[None]:
     """Lets one process of a group at a time look for the container and start it."""
@@ -283,7 +288,7 @@ def _alone(group: str) -> Iterator[None]:
 
 def _watch(path: str, name: str, host: str | None) -> None:
     """Starts the process that removes the container when nobody holds its lock."""
-    command = [sys.executable, "-m", "task_gym.remote.watcher", path, name, *([host] if host else [])]
+    command = [sys.executable, "-m", "task_gym.remote.docker", path, name, *([host] if host else [])]
     subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -311,3 +316,20 @@ def _load(container: Container, name: str, **arguments: Any) -> str:
 
 
 _loaded: list[Any] = []
+
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at the lock."""
+
+
+def watch(lock: str, name: str, host: str | None = None) -> None:
+    """Waits until no process holds the lock, then removes the container."""
+    while not is_free(lock):
+        time.sleep(LOOK_SECONDS)
+    Path(lock).unlink(missing_ok=True)
+    with suppress(BackendError):  # without an engine there is no container
+        remove_named(engine_of(host), name)
+
+
+if __name__ == "__main__":  # python -m task_gym.remote.docker LOCK CONTAINER [HOST]
+    watch(*sys.argv[1:])

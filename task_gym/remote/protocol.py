@@ -1,4 +1,4 @@
-"""One response of an OpenEnv session, checked, and the ways in which a call fails."""
+"""One response of an OpenEnv session, checked, how a call can fail, and how often it is repeated."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
-from task_gym.checks import is_number
+from task_gym.arguments import is_number
 from task_gym.contract import is_success
 
 SERVER = "server"
@@ -23,6 +24,30 @@ REFUSED_ARGUMENTS = "refused_arguments"
 HEAD = "Legal Actions:\n"
 """The heading of an observation's legal actions."""
 _LINE = re.compile(r"  ([0-9]{1,18}) -> (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often a request is tried, and the pauses between.
+
+    Attributes:
+        tries: Times that a request is tried if its failure may pass.
+        first: Seconds between the first and the second try. They double from try to try.
+        longest: The most seconds between two tries.
+    """
+
+    tries: int
+    first: float
+    longest: float = inf
+
+    def pause(self, tried: int, asked: float = 0.0) -> float:
+        """Returns the seconds to wait after so many tries (from 1); longer if the server asks for it."""
+        # In this order, so that "nan" is no wish.
+        return min(max(self.first * 2.0 ** (tried - 1), asked), self.longest)
+
+
+SESSIONS = Retries(tries=4, first=0.2)
+"""Calls of sessions that can be repeated safely."""
 
 
 class Failure(Exception):
@@ -116,9 +141,11 @@ def check_address(said: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
         asked: What was asked for, by the same names.
     """
     for name, value in asked.items():
-        found = said.get(name)
-        if found is not None and (type(found) is not type(value) or found != value):
-            raise Failure("broken", f"the server plays {name} {found!r:.80}, and {value!r:.80} was asked for")
+        stated = said.get(name)
+        if stated is not None and (type(stated) is not type(value) or stated != value):
+            raise Failure(
+                "broken", f"the server plays {name} {stated!r:.80}, and {value!r:.80} was asked for"
+            )
 
 
 def read_result(response: Any) -> Mapping[str, Any]:

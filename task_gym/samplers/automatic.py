@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from task_gym.arguments import check_least
 from task_gym.errors import ArgumentError, SamplerError
 from task_gym.samplers.base import (
     LocalSampler,
     Outcome,
     Start,
     State,
-    check_count,
     check_share,
     check_success_scores,
     draw_opponent,
@@ -156,14 +156,14 @@ class LearningProgress(Groups):
 
     def progress(self) -> NDArray[np.float64]:
         """Returns the absolute difference of the two averages of each group, float64 (groups,)."""
-        found = []
+        differences = []
         for (fast, slow), count in zip(self._averages, self._episodes, strict=True):
             corrected = [
                 average / (1 - (1 - weight) ** count) if count else 0.0
                 for average, weight in ((fast, self._fast), (slow, self._slow))
             ]
-            found.append(abs(corrected[0] - corrected[1]))
-        return np.array(found)
+            differences.append(abs(corrected[0] - corrected[1]))
+        return np.array(differences)
 
     def probabilities(self) -> NDArray[np.float64]:
         """Returns the probability of each group, float64 (groups,)."""
@@ -227,7 +227,7 @@ class PrioritizedLevelReplay(LocalSampler):
     ) -> None:
         super().__init__(seed)
         self._new = Uniform(groups, seed=seed)
-        self._capacity = check_count("levels", levels)
+        self._capacity = check_least("levels", levels, 1)
         self._replay, self._staleness = check_share("replay", replay), check_share("staleness", staleness)
         if not isinstance(temperature, (int, float, np.number)) or not temperature > 0:
             raise ArgumentError(f"temperature: {temperature!r} was given, allowed: numbers above 0")

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from task_gym.checks import check_least, check_whole, is_number
+from task_gym.arguments import check_whole, is_number
 from task_gym.errors import ArgumentError, SamplerError, shown
 from task_gym.seeding import DRAWN_LIMIT, SEED_LIMIT
 
@@ -86,7 +86,7 @@ class Outcome:
         return cls(played, info["game"], info["score"], info["success"], info["result"])
 
 
-class Sampler(Protocol):
+class TaskSampler(Protocol):
     """Chooses the starts of episodes and learns from their outcomes.
 
     Draws depend only on the seed, the address and the state, and a draw changes nothing but the count of
@@ -247,11 +247,6 @@ def check_share(what: str, given: Any) -> float:
     return float(given)
 
 
-def check_count(what: str, given: Any) -> int:
-    """Returns a whole number of at least 1 as an int, or raises ArgumentError."""
-    return check_least(what, given, 1)
-
-
 def pick(weights: Sequence[float] | NDArray[np.float64], uniform: float) -> int:
     """Returns a place with a probability proportional to its weight, for a uniform in [0, 1)."""
     ends = np.cumsum(weights)
@@ -279,20 +274,3 @@ def draw_opponent(opponent: str | Mapping[str, float] | None, generator: np.rand
 def draw_seed(generator: np.random.Generator) -> int:
     """Returns a seed for an environment, each equally often."""
     return int(generator.random() * DRAWN_LIMIT)
-
-
-__all__ = [
-    "LocalSampler",
-    "Outcome",
-    "Sampler",
-    "Start",
-    "State",
-    "check_count",
-    "check_share",
-    "check_success_scores",
-    "check_weights",
-    "draw_opponent",
-    "draw_seed",
-    "pick",
-    "succeeded",
-]

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from task_gym.arguments import check_least
 from task_gym.errors import SamplerError
 from task_gym.samplers.base import (
     LocalSampler,
     Outcome,
     Start,
     State,
-    check_count,
     check_share,
     check_success_scores,
     pick,
@@ -72,9 +72,9 @@ class Failures(LocalSampler):
         success_scores: Mapping[str | int, float] | None = None,
     ) -> None:
         super().__init__(seed)
-        self._capacity = check_count("failure_buffer_size", failure_buffer_size)
+        self._capacity = check_least("failure_buffer_size", failure_buffer_size, 1)
         self._probability = check_share("failure_replay_prob", failure_replay_prob)
-        self._limit = None if max_replays is None else check_count("max_replays", max_replays)
+        self._limit = None if max_replays is None else check_least("max_replays", max_replays, 1)
         self._scores = check_success_scores(success_scores)
         # By task id, opponent and seed; the oldest first.
         self._kept: dict[tuple[Any, ...], _Failure] = {}
@@ -86,8 +86,8 @@ class Failures(LocalSampler):
         share, which = generator.random(2)
         if not self._kept or share >= self._probability:
             return Start()
-        kept = list(self._kept.values())
-        chosen = kept[pick([1 - failure.score for failure in kept], which)]
+        failures = list(self._kept.values())
+        chosen = failures[pick([1 - failure.score for failure in failures], which)]
         return Start(chosen.task_id, chosen.opponent, chosen.seed, replayed=True)
 
     def _record(self, outcome: Outcome, score: float) -> list[State]:

@@ -19,7 +19,7 @@ from multiprocessing.util import register_after_fork
 from typing import Any
 
 from task_gym.errors import SamplerError, TaskGymError
-from task_gym.samplers.base import Outcome, Sampler, Start, State
+from task_gym.samplers.base import Outcome, Start, State, TaskSampler
 
 _LOOK = 0.5
 """Seconds between two looks at whether a sampler is still shared."""
@@ -100,7 +100,7 @@ class SharedSampler:
 
 
 @contextlib.contextmanager
-def share(sampler: Sampler) -> Iterator[SharedSampler]:
+def share(sampler: TaskSampler) -> Iterator[SharedSampler]:
     """Shares a sampler with other processes of this machine, as long as the block runs.
 
     The sampler stays in this process, where a thread answers the calls one after another::
@@ -124,7 +124,7 @@ def share(sampler: Sampler) -> Iterator[SharedSampler]:
 class _Server:
     """Answers the calls of shared samplers in a thread for each."""
 
-    def __init__(self, sampler: Sampler) -> None:
+    def __init__(self, sampler: TaskSampler) -> None:
         self._sampler = sampler
         self.key = os.urandom(32)
         self._closed = False

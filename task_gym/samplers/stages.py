@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from task_gym.arguments import check_least
 from task_gym.errors import ArgumentError, SamplerError, check_choice, shown, unknown
 from task_gym.ids import TASK_LIMIT, IdRanges
 from task_gym.samplers.base import (
@@ -17,7 +18,6 @@ from task_gym.samplers.base import (
     Outcome,
     Start,
     State,
-    check_count,
     check_share,
     check_success_scores,
     check_weights,
@@ -125,14 +125,14 @@ class Stages(LocalSampler):
     ) -> None:
         super().__init__(seed)
         check_choice("promote", promote, PROMOTE)
-        self._window = check_count("progression_window", progression_window)
+        self._window = check_least("progression_window", progression_window, 1)
         self._confident = promote == "confidence"
         self._earlier = check_share("earlier_share", earlier_share)
         self._scores = check_success_scores(success_scores)
         self._stages = read_stages("stages", stages)
         self._ids = [stage.ids for stage in self._stages]
         self._least = [
-            self._window if stage.min_episodes is None else check_count("min_episodes", stage.min_episodes)
+            self._window if stage.min_episodes is None else check_least("min_episodes", stage.min_episodes, 1)
             for stage in self._stages
         ]
         self._thresholds = [self._read_threshold(stage) for stage in self._stages]
@@ -288,10 +288,10 @@ def read_stages(what: str, given: Iterable[Stage | Mapping[str, Any]]) -> list[S
         raise ArgumentError(
             f"{what}: {shown(given)} was given, allowed: a list of Stage, or of mappings with its attributes"
         )
-    found = [read_stage(stage) for stage in given]
-    if not found:
+    stages = [read_stage(stage) for stage in given]
+    if not stages:
         raise ArgumentError(f"{what}: none was given, allowed: at least one")
-    return found
+    return stages
 
 
 def read_stage(given: Stage | Mapping[str, Any]) -> Stage:

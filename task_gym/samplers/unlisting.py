@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from task_gym.checks import is_whole
+from task_gym.arguments import is_whole
 from task_gym.errors import ArgumentError
 
 _PURPOSE = 107

@@ -1,8 +1,7 @@
 """Environments in other processes, on this machine or a Ray cluster; whatever is lost is played again."""
 
-from task_gym.workers.group import Call, EnvGroup, Frame
+from task_gym.workers.group import Call, EnvGroup, Frame, Slots
 from task_gym.workers.pool import Counts, RemoteGroup, WorkerPool
 from task_gym.workers.requests import WorkersError
-from task_gym.workers.slots import Slots
 
 __all__ = ["Call", "Counts", "EnvGroup", "Frame", "RemoteGroup", "Slots", "WorkerPool", "WorkersError"]

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
-from task_gym.checks import check_least
+from task_gym.arguments import check_least
 from task_gym.workers.group import Call, Frame, MakeEnv
 from task_gym.workers.requests import (
     Advance,
-    Engine,
     LostError,
     NoRoomError,
     Worker,
+    WorkerLauncher,
     WorkersError,
     pack,
     unpack,
@@ -123,10 +123,10 @@ class _Line:
 
 
 class WorkerPool:
-    """So many workers of an engine. They are started when they are first needed.
+    """So many workers of a launcher. They are started when they are first needed.
 
     Args:
-        engine: Starts the workers.
+        launcher: Starts the workers.
         size: Number of workers.
         seconds: Seconds without an answer after which a worker is ended.
 
@@ -134,8 +134,8 @@ class WorkerPool:
         ArgumentError: it has no workers.
     """
 
-    def __init__(self, engine: Engine, size: int, *, seconds: float = STEP_SECONDS) -> None:
-        self.engine, self.size, self.seconds = engine, check_least("workers", size, 1), seconds
+    def __init__(self, launcher: WorkerLauncher, size: int, *, seconds: float = STEP_SECONDS) -> None:
+        self.launcher, self.size, self.seconds = launcher, check_least("workers", size, 1), seconds
         self._changed = threading.Condition()
         self._lines = [_Line(number) for number in range(size)]
         self._threads: list[threading.Thread] = []
@@ -160,7 +160,7 @@ class WorkerPool:
             self._changed.notify_all()
         for worker in workers:
             worker.end()
-        self.engine.close()
+        self.launcher.close()
         for thread in self._threads:
             if thread is not threading.current_thread():  # which may collect a pool that is garbage
                 thread.join(CLOSE_SECONDS)
@@ -248,18 +248,18 @@ class WorkerPool:
         seconds = self.seconds * line.count_steps()
         try:
             answer = worker.ask(Advance(number, calls, parcel, forgotten=first.call is None), seconds)
-            found = unpack(answer)
-            if len(found) != len(calls):
-                raise WorkersError(f"{self.engine.name}: {len(found)} turns came for {len(calls)} calls")
+            turns = unpack(answer)
+            if len(turns) != len(calls):
+                raise WorkersError(f"{self.launcher.name}: {len(turns)} turns came for {len(calls)} calls")
         except LostError as error:
             self._lose(line, str(error))
             return
         except Exception as error:
-            found = [error] * len(calls)
+            turns = [error] * len(calls)
         with self._changed:
             (line.known.add if calls else line.known.discard)(number)
             line.played.update((number, call.slot) for call in calls)
-            for ticket, one in zip(line.busy, found, strict=bool(calls)):
+            for ticket, one in zip(line.busy, turns, strict=bool(calls)):
                 ticket.found = one
                 if isinstance(one, Frame) and one.replayed:
                     self._counts = self._counts.plus(Counts(0, 1, one.replayed, one.replay_seconds))
@@ -282,8 +282,8 @@ class WorkerPool:
                 ticket.losses += 1
                 if ticket.losses >= MOST_LOSSES:
                     ticket.found = _too_many(ticket, why)
-            kept = [ticket for ticket in line.waiting if ticket.call is not None]
-            line.waiting = deque([*(ticket for ticket in again if ticket.found is None), *kept])
+            others = [ticket for ticket in line.waiting if ticket.call is not None]
+            line.waiting = deque([*(ticket for ticket in again if ticket.found is None), *others])
             self._move(line)
             self._changed.notify_all()
 
@@ -301,7 +301,7 @@ class WorkerPool:
     def _start(self, line: _Line) -> bool:
         """Starts a worker; returns whether there is one. Without any, all calls are errors."""
         try:
-            worker = self.engine.start()
+            worker = self.launcher.start()
         except Exception as error:
             why = str(error) if isinstance(error, NoRoomError) else f"{type(error).__name__}: {error}"
             with self._changed:
@@ -311,7 +311,7 @@ class WorkerPool:
                 _fail(
                     line.waiting,
                     WorkersError(
-                        f"{self.engine.name}: 0 of {self.size} workers are there, needed: 1; {why}{lost}"
+                        f"{self.launcher.name}: 0 of {self.size} workers are there, needed: 1; {why}{lost}"
                     ),
                 )
                 line.waiting.clear()

@@ -11,7 +11,7 @@ from task_gym.processes import OFFERED, EndedError, Forked, Nursery
 from task_gym.workers.requests import Advance, LostError, NoRoomError, WorkersError
 
 
-class ProcessEngine:
+class ProcessLauncher:
     """Forks workers from a process that has imported modules: the fork takes milliseconds, and shares memory.
 
     Args:

@@ -39,7 +39,7 @@ class _Player:
         return request.answer()
 
 
-class RayEngine:
+class RayLauncher:
     """Starts workers on a Ray cluster, each on a CPU of its own.
 
     Args:

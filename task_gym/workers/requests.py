@@ -40,7 +40,7 @@ class Worker(Protocol):
         """Ends the worker at once; a thread that asks gets LostError. It may be called more than once."""
 
 
-class Engine(Protocol):
+class WorkerLauncher(Protocol):
     """A way to start workers."""
 
     name: str
@@ -89,10 +89,10 @@ class Advance(NamedTuple):
             if (made := _groups.pop(self.group, None)) is not None:
                 made.close()
         try:
-            found = self._require_group().advance(self.calls) if self.calls else []
+            turns = self._require_group().advance(self.calls) if self.calls else []
         except Exception as error:
-            found = [error] * len(self.calls)
-        return pickle.dumps([_dump(one) for one in found])
+            turns = [error] * len(self.calls)
+        return pickle.dumps([_dump(one) for one in turns])
 
     def _require_group(self) -> EnvGroup:
         if self.group not in _groups:
@@ -114,14 +114,14 @@ def unpack(answer: bytes) -> list[Frame | Exception]:
     return [pickle.loads(one) for one in pickle.loads(answer)]
 
 
-def _dump(found: Frame | Exception) -> bytes:
+def _dump(turn: Frame | Exception) -> bytes:
     """Returns a turn or an error, pickled; an error in its place if it cannot be pickled and read again."""
     try:
-        dumped = pickle.dumps(found)
-        if isinstance(found, Exception):
+        dumped = pickle.dumps(turn)
+        if isinstance(turn, Exception):
             pickle.loads(dumped)
     except Exception as error:
-        what = f"{type(found).__name__}: {found}" if isinstance(found, Exception) else "a turn's info"
+        what = f"{type(turn).__name__}: {turn}" if isinstance(turn, Exception) else "a turn's info"
         return pickle.dumps(
             WorkersError(
                 f"environments in workers: {what} cannot be pickled ({type(error).__name__}: {error})"

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from task_gym.errors import ArgumentError, MissingPackageError, nearest
-from task_gym.workers.group import ATTRIBUTES, Frame, MakeEnv
+from task_gym.workers.group import ATTRIBUTES, Frame, MakeEnv, Slots
 from task_gym.workers.pool import STEP_SECONDS, RemoteGroup, WorkerPool
-from task_gym.workers.processes import ProcessEngine
-from task_gym.workers.requests import Engine
-from task_gym.workers.slots import Slots
+from task_gym.workers.processes import ProcessLauncher
+from task_gym.workers.requests import WorkerLauncher
 
 try:
     from gymnasium.vector import AutoresetMode, SyncVectorEnv
@@ -63,7 +62,7 @@ class WorkerVectorEnv(SyncVectorEnv):
     ) -> None:
         if not env_fns:
             raise ArgumentError("env_fns: none were given, allowed: one function per environment")
-        self.pool = WorkerPool(_make_engine(ray_address), workers, seconds=seconds)
+        self.pool = WorkerPool(_make_launcher(ray_address), workers, seconds=seconds)
         made = env_fns[0]()
         self._group = RemoteGroup(
             self.pool, list(env_fns), waits=bool(getattr(made.unwrapped, "waits", False))
@@ -187,9 +186,9 @@ class _RemoteEnv(gym.Env[Any, Any]):
         return frame
 
 
-def _make_engine(address: str | None) -> Engine:
+def _make_launcher(address: str | None) -> WorkerLauncher:
     if address is None:
-        return ProcessEngine()
-    from task_gym.workers.ray_actors import RayEngine
+        return ProcessLauncher()
+    from task_gym.workers.ray_actors import RayLauncher
 
-    return RayEngine(address)
+    return RayLauncher(address)

@@ -15,7 +15,16 @@ Info = dict[str, Any]
 
 
 class MaskedWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A wrapper that passes the mask through, and records its arguments for ``env.spec``."""
+    """A wrapper that passes the mask through, and records its arguments for ``env.spec``.
+
+    Args:
+        env: The environment.
+        **arguments: A subclass's own arguments, by name.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], **arguments: Any) -> None:
+        RecordConstructorArgs.__init__(self, **arguments)
+        super().__init__(env)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns the wrapped environment's mask: bool, shape (n,), True = legal."""

@@ -7,15 +7,18 @@ from collections.abc import Callable, Hashable, Sequence
 from operator import index
 from reprlib import repr as shortened
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
-from gymnasium.utils import RecordConstructorArgs
+import numpy as np
+from numpy.typing import NDArray
 
-from task_gym.checks import is_whole
+from task_gym.arguments import is_whole
 from task_gym.errors import ArgumentError, TaskGymError, TokenError, shown
+from task_gym.replies import ReplyText, visible
 from task_gym.spaces import UnicodeText
 from task_gym.wrappers.base import Info, TurnWrapper, check_text
+from task_gym.wrappers.common import NamedText
 
 Message = dict[str, str]
 Chat = tuple[Message, ...]
@@ -43,8 +46,8 @@ class ConversationWrapper(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
         ArgumentError: the observations are no texts.
     """
 
-    def __init__(self, env: gym.Env[str, Any]) -> None:
-        super().__init__(env)
+    def __init__(self, env: gym.Env[str, Any], **arguments: Any) -> None:
+        super().__init__(env, **arguments)
         check_text(self)
         # The questions and answers of each seat, in order.
         self._turns: dict[Hashable, list[tuple[str, str]]] = {}
@@ -132,10 +135,7 @@ class ChatObservation(ConversationWrapper, gym.Wrapper[Any, Any, Any, Any]):
         count: Callable[[Chat], int] | None = None,
     ) -> None:
         # Not copied: the function can hold a large tokenizer.
-        RecordConstructorArgs.__init__(
-            self, _disable_deepcopy=True, system=system, turns=turns, budget=budget, count=count
-        )
-        super().__init__(env)
+        super().__init__(env, _disable_deepcopy=True, system=system, turns=turns, budget=budget, count=count)
         for name, value, least in (("turns", turns, 0), ("budget", budget, 1)):
             if value is not None and (not is_whole(value) or value < least):
                 raise ArgumentError(f"{name}: {shown(value)} was given, allowed: None, {least} or more")
@@ -206,9 +206,11 @@ class ChatObservation(ConversationWrapper, gym.Wrapper[Any, Any, Any, Any]):
 def make_chat(system: str | None, earlier: Sequence[tuple[str, str]], question: str) -> Chat:
     """Returns a conversation: a system message, if there is one, questions and answers, and a question."""
     head = () if system is None else (("system", system),)
-    said = [message for turn in earlier for message in zip(("user", "assistant"), turn, strict=True)]
+    messages = [message for turn in earlier for message in zip(("user", "assistant"), turn, strict=True)]
     # New dictionaries each time: the caller may change an observation.
-    return tuple({"role": role, "content": content} for role, content in (*head, *said, ("user", question)))
+    return tuple(
+        {"role": role, "content": content} for role, content in (*head, *messages, ("user", question))
+    )
 
 
 def _size(count: Callable[[Chat], int], chat: Chat) -> int:
@@ -222,3 +224,74 @@ def _size(count: Callable[[Chat], int], chat: Chat) -> int:
     if tokens < 0:
         raise ArgumentError(f"count: it returned {shortened(size)} ({type(size).__name__}), {_COUNTS}")
     return tokens
+
+
+class ConversationText(NamedText):
+    """The text of a turn that carries the conversation which it continues.
+
+    It is equal to the same text without a conversation, and pickles and copies with it. Slices and joins of
+    it have none.
+
+    Args:
+        text: The text of this turn, which is the last message of the conversation.
+        messages: The conversation so far: ``{"role", "content"}`` each, this turn's last. The content of an
+            assistant's message is a ``task_gym.replies.ReplyText`` if its tokens are known.
+        names: As for ``NamedText``.
+    """
+
+    messages: Chat
+
+    def __new__(cls, text: str, messages: Chat = (), names: Sequence[str] = ()) -> Self:
+        self = super().__new__(cls, text, names)
+        self.messages = messages
+        return self
+
+
+class Conversation(ConversationWrapper, gym.Wrapper[Any, Any, Any, Any]):
+    """Makes the episode one conversation: each observation carries all that was said before it.
+
+    A user's message per turn is the text of the turn, after an illegal action with the reason before it. The
+    assistant's is what the caller answered: the action's id, its name if the observation has names, or the
+    reply as ``task_gym.replies.visible`` leaves it, without reasoning. With open seats every seat has its
+    own conversation.
+
+    Observations stay texts, as ``ConversationText``: this turn's text, with the conversation beside it, which
+    ``LLMPolicy`` reads in the place of the text alone. ``ChatObservation`` gives the messages themselves.
+
+    It goes outside all wrappers that change the text.
+
+    Args:
+        env: An environment with text observations.
+
+    Raises:
+        ArgumentError: the observations are no texts.
+    """
+
+    def __init__(self, env: gym.Env[str, Any]) -> None:
+        super().__init__(env)
+        self._names: tuple[str, ...] = ()
+        self._mask: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
+
+    def show(self, observation: str, info: Info) -> tuple[ConversationText, Info]:
+        """Returns the text with the conversation of the seat to move, and the info with the text alone."""
+        self._names = observation.names if isinstance(observation, NamedText) else ()
+        self._mask = info["action_mask"] if self._names else self._mask
+        shown: tuple[ConversationText, Info] = super().show(observation, info)
+        return shown
+
+    def write_answer(self, action: Any) -> str:
+        """Returns the assistant's message of an action."""
+        if isinstance(action, str):
+            text = visible(action)
+            return ReplyText(text, action.tokens) if isinstance(action, ReplyText) else text
+        if self._names and 0 <= action < len(self._mask) and self._mask[action]:
+            return self._names[int(self._mask[:action].sum())]
+        return super().write_answer(action)
+
+    def write_system(self) -> str | None:
+        """Returns the system message of the episode; here there is none."""
+        return None
+
+    def show_turns(self, earlier: Sequence[tuple[str, str]], question: str) -> ConversationText:
+        """Returns the question with the conversation."""
+        return ConversationText(question, make_chat(self.write_system(), earlier, question), self._names)

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import gymnasium as gym
-from gymnasium.utils import RecordConstructorArgs
 
-from task_gym.checks import check_whole
+from task_gym.arguments import check_whole
 from task_gym.errors import ArgumentError, SamplerError, SeedError, shown
-from task_gym.samplers.base import Outcome, Sampler, Start
+from task_gym.samplers.base import Outcome, Start, TaskSampler
 from task_gym.seeding import SEED_LIMIT
 from task_gym.wrappers.base import Info, MaskedWrapper
 
@@ -49,10 +48,9 @@ class SampledWrapper(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
     key = ""
     """The key of the sampler's numbers in the info."""
 
-    def __init__(self, env: gym.Env[Any, Any], sampler: Sampler) -> None:
+    def __init__(self, env: gym.Env[Any, Any], sampler: TaskSampler) -> None:
         # A copy of the sampler would learn nothing from this environment.
-        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, sampler=sampler)
-        super().__init__(env)
+        super().__init__(env, _disable_deepcopy=True, sampler=sampler)
         if "task_id" not in getattr(env.unwrapped, "reset_options", ()):
             raise ArgumentError(
                 f"{self.class_name()}: {env.unwrapped} was given, which takes no task id at reset; allowed: "
@@ -191,3 +189,74 @@ def sampled(env: gym.Env[Any, Any]) -> SampledWrapper | None:
 def asks(options: Info | None) -> bool:
     """Returns whether reset options choose a task or an opponent."""
     return options is not None and any(name in options for name in ("task_id", "opponent"))
+
+
+class Curriculum(SampledWrapper, gym.Wrapper[Any, Any, Any, Any]):
+    """Plays the tasks and opponents that a sampler chooses, and reports the outcomes to it.
+
+    Every ``reset`` asks the sampler for a task id, an opponent and a seed. ``reset(seed=s)`` plays the seed
+    s. From then on, draws are addressed by s and their number since then, and not by the sampler's own
+    count. Reset options that name a task or an opponent are played as they are, and their outcomes count for
+    nothing.
+
+    The environment's own ``task_ids`` must contain all that the sampler may draw (``sampler.task_ids``).
+    ``info["curriculum"]`` has the sampler's numbers: of ``task_gym.samplers.stages.Stages``, ``stage``,
+    its ``name``, ``progress``, ``success_rate``, ``stage_episodes``, ``episodes`` and ``changes``; at the end
+    of an episode that changed the stage also ``events``.
+
+    Args:
+        env: A task environment.
+        sampler: A sampler, or a shared one (``task_gym.samplers.sharing.share``).
+
+    Raises:
+        ArgumentError: the environment does not take a task id as a reset option.
+    """
+
+    key = "curriculum"
+
+    def choose(self, seed: int | None, options: Info | None, seeded: bool | None) -> Choice:
+        """Returns the sampler's start, unless the caller or a failure replay outside has chosen one."""
+        if seeded is not None or asks(options):
+            return Choice(None, seed, options, seeded)
+        start = self.sampler.draw(self.address(seed))
+        given = seed is not None
+        return Choice(start, seed if given else start.seed, {**(options or {}), **start.options}, given)
+
+
+class FailureReplay(SampledWrapper, gym.Wrapper[Any, Any, Any, Any]):
+    """Starts a share of the episodes as an earlier failure started: same task, same opponent, same seed.
+
+    It replays starts and no transitions. ``reset(seed=s)`` plays the seed s and no replay. From then on,
+    draws are addressed by s and their number since then, and not by the sampler's own count. Reset options
+    that name a task or an opponent are played as they are, and their outcomes count for nothing.
+
+    ``info["replay"]`` has ``replayed`` (whether this episode is a replay) and the numbers of
+    ``task_gym.samplers.failures.Failures``: ``size``, ``share`` of replays, ``mean_priority``,
+    ``episodes``, ``replays``, ``stored``, ``mastered``, ``given_up`` and ``pushed_out``.
+
+    Args:
+        env: A task environment, with or without a ``task_gym.wrappers.sampled.Curriculum`` inside; a
+            Curriculum may also be outside.
+        sampler: A ``Failures``, or a shared one (``task_gym.samplers.sharing.share``).
+
+    Raises:
+        ArgumentError: the environment does not take a task id as a reset option.
+    """
+
+    key = REPLAY
+
+    def choose(self, seed: int | None, options: Info | None, seeded: bool | None) -> Choice:
+        """Returns a start of the store, or an empty one, with which everything stays as it was."""
+        if asks(options) and seeded is None:
+            return Choice(None, seed, options)
+        if seed is not None if seeded is None else seeded:
+            self.address(seed)
+            return Choice(Start(), seed, options, seeded)
+        start = self.sampler.draw(self.address(None))
+        if start.replayed:
+            return Choice(start, start.seed, {**(options or {}), **start.options}, seeded=False)
+        return Choice(start, seed, options, seeded)
+
+    def about(self, start: Start | None) -> Info:
+        """Returns whether the episode is a replay."""
+        return {"replayed": start is not None and start.replayed}

@@ -7,10 +7,9 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from task_gym.checks import is_whole
+from task_gym.arguments import is_whole
 from task_gym.errors import ArgumentError, TokenError, shown
 from task_gym.wrappers.base import Info, TurnWrapper, check_text
 
@@ -51,15 +50,14 @@ class TokenObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
         pad_id: int,
     ) -> None:
         # Not copied: the encoder can be a method of a large tokenizer.
-        RecordConstructorArgs.__init__(
-            self,
+        super().__init__(
+            env,
             _disable_deepcopy=True,
             encode=encode,
             length=length,
             vocab_size=vocab_size,
             pad_id=pad_id,
         )
-        super().__init__(env)
         check_text(self)
         if not callable(encode):
             raise ArgumentError(f"encode: {shown(encode)} was given, {_ENCODES}")

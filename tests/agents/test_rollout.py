@@ -18,7 +18,7 @@ from gamespiel.agents.sampling.decisions import Answer, Decision
 from gamespiel.agents.sampling.noise import episode_seeds
 from gamespiel.agents.tokens.trie import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
-from task_gym.cores import count_cores
+from task_gym.processes import count_cores
 from task_gym.wrappers import NamedText
 from tests.agents.toys import Quiet, Stairs, collect, make_ppo
 

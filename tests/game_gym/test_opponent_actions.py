@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from game_gym.games.gin_rummy import SPEC
-from game_gym.opponents.uniform import UniformOpponent
+from game_gym.opponents.simple import UniformOpponent
 from game_gym.prompts import SeatView
 from game_gym.spec import load_variant
 from task_gym import opponents

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from game_gym.games import DECLARED
 from game_gym.task import CONFIGS
 from game_gym.wrappers import HideLegalActions, RawReturns, ShuffledActions, TensorObservation
-from game_gym.wrappers.shuffled import shuffled_labels
+from game_gym.wrappers.layouts import shuffled_labels
 from task_gym.errors import ArgumentError, GameError, IllegalActionError, OptionError
 from task_gym.samplers import Failures, Stage, Stages
 from task_gym.seeding import DRAWN_LIMIT

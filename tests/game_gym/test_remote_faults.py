@@ -39,8 +39,8 @@ pytest.importorskip("affinetes")
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    monkeypatch.setattr("task_gym.remote.policy.Retries.pause", lambda *given: 0.001)
-    monkeypatch.setattr("task_gym.remote.breaker.SHORTEST", 0.05)
+    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
+    monkeypatch.setattr("task_gym.remote.connection.SHORTEST", 0.05)
     server = Stub()
     yield server
     server.shutdown()
@@ -123,7 +123,7 @@ def test_a_fault_in_a_step_ends_the_episode_and_the_next_is_clean(name: str, stu
 
 
 def test_a_response_without_an_end_is_given_up(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("task_gym.remote.policy.MOST", 2000)  # the stub's own responses have about 500 bytes
+    monkeypatch.setattr("task_gym.remote.bounds.MOST", 2000)  # the stub's own responses have about 500 bytes
     env = remote(stub)
     stub.faults = [None, result({**opened("e1"), "observation": "x" * 2000})]
     assert "sent more than 2000 bytes" in play(env)[3]["fault"]

@@ -16,22 +16,19 @@ import pytest
 
 from game_gym.env import GameSpielEnv
 from game_gym.games import DECLARED
-from game_gym.opponents import endable, search_processes
+from game_gym.opponents import search_processes
 from game_gym.opponents.mcts import make_bot
 from game_gym.opponents.search_processes import ProcessBot, choose
-from task_gym.cores import share_cores, shares_cores
 from task_gym.errors import OpponentError
 from task_gym.opponents import Seating, make_opponent, playing_name
+from task_gym.processes import share_cores, shares_cores
 
 
 @pytest.fixture(autouse=True)
 def none_left() -> Iterator[None]:
-    every = (search_processes._processes, *search_processes._kept)
-    for processes in every:  # other tests' vectors leave idle ones
-        processes.close()
+    search_processes.close()  # other tests' vectors leave idle ones
     yield
-    for processes in every:
-        processes.close()
+    search_processes.close()
 
 
 def run_in_thread(call: Any) -> Any:
@@ -59,21 +56,21 @@ def play(game: str, opponent: str) -> list[Any]:
     ],
 )
 def test_the_same_moves(game: str, opponent: str) -> None:
-    assert not shares_cores() and not search_processes._processes._idle
+    assert not shares_cores() and not search_processes._spare
     expected = play(game, opponent)
-    assert not search_processes._processes._idle  # all of it was played here
+    assert not search_processes._spare  # all of it was played here
     assert run_in_thread(lambda: play(game, opponent)) == expected
-    assert len(search_processes._processes._idle) == 1
+    assert len(search_processes._spare) == 1
 
 
 def test_a_process_that_is_killed_is_replaced() -> None:
     expected = play("tic_tac_toe", "mcts-python:12x2")
     run_in_thread(lambda: play("tic_tac_toe", "mcts-python:12x2"))
-    (process,) = search_processes._processes._idle
+    (process,) = search_processes._spare
     os.kill(process.pid, signal.SIGKILL)
     assert run_in_thread(lambda: play("tic_tac_toe", "mcts-python:12x2")) == expected
-    (other,) = search_processes._processes._idle
-    assert other.pid != process.pid and process.returncode == -signal.SIGKILL
+    (other,) = search_processes._spare
+    assert other.pid != process.pid
 
 
 class Broken:
@@ -121,13 +118,9 @@ def walk(bot: Any, before_move: Any = lambda: None) -> list[int]:
 
 
 @pytest.mark.launch
-def test_a_bot_in_a_process_makes_the_same_moves_whatever_becomes_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(search_processes, "_kept", search_processes._kept[:1])
-
+def test_a_bot_in_a_process_makes_the_same_moves_whatever_becomes_of_it() -> None:
     def kill() -> None:
-        for process in search_processes._kept[0]._idle:
+        for process in search_processes._keeping.values():
             os.kill(process.pid, signal.SIGKILL)
 
     for seed in range(3):
@@ -135,18 +128,18 @@ def test_a_bot_in_a_process_makes_the_same_moves_whatever_becomes_of_it(
         expected = walk(make_bot(pyspiel.load_game("tic_tac_toe"), 6, 1, seed))
         assert walk(ProcessBot(make_bot, (6, 1, seed))) == expected
         assert walk(ProcessBot(make_bot, (6, 1, seed)), kill) == expected
-    assert not search_processes._processes._idle and len(search_processes._kept[0]._idle) == 1
+    assert not search_processes._spare and not search_processes._keeping  # they end with their bots
 
 
 def test_a_fork_leaves_idle_processes_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that both asked would answer the one what the other has asked."""
     kept: dict[int, Any] = {-1: None}
-    monkeypatch.setattr(endable, "_keeping", kept)
-    monkeypatch.setattr(endable, "_spare", [None])
+    monkeypatch.setattr(search_processes, "_keeping", kept)
+    monkeypatch.setattr(search_processes, "_spare", [None])
     child = os.fork()
     if not child:
-        os._exit(len(endable._keeping) + len(endable._spare))
-    assert os.waitpid(child, 0)[1] == 0 and kept and endable._spare
+        os._exit(len(search_processes._keeping) + len(search_processes._spare))
+    assert os.waitpid(child, 0)[1] == 0 and kept and search_processes._spare
 
 
 def test_a_game_in_python_is_searched_here() -> None:
@@ -157,7 +150,7 @@ def test_a_game_in_python_is_searched_here() -> None:
     search: Any = make_opponent("mcts-python:10x1", game, DECLARED["tic_tac_toe"], 0)
     search.restart(1)
     run_in_thread(lambda: choose(search, game.new_initial_state(), 0))
-    assert not search_processes._processes._idle
+    assert not search_processes._spare
 
 
 @pytest.mark.parametrize("text", ["python_tic_tac_toe", "misere(game=python_tic_tac_toe())"])
@@ -180,7 +173,7 @@ def test_processes_end_with_the_one_that_asks() -> None:
         "import sys, time\n"
         "from tests.game_gym.test_search_processes import run_in_thread, play, search_processes\n"
         "run_in_thread(lambda: play('tic_tac_toe', 'mcts-python:4x1'))\n"
-        "print(search_processes._processes._idle[0].pid, flush=True)\n"
+        "print(search_processes._spare[0].pid, flush=True)\n"
         "time.sleep(60)\n"
     )
     asker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -197,3 +190,11 @@ def test_processes_end_with_the_one_that_asks() -> None:
             return
         time.sleep(0.05)
     pytest.fail("the process goes on")
+
+
+def test_a_search_that_may_end_its_process_is_refused_without_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows: the process that it would end is the one that plays."""
+    monkeypatch.setattr("game_gym.opponents.mcts.OFFERED", False)
+    game, spec = pyspiel.load_game("gin_rummy", {"hand_size": 8}), DECLARED["gin_rummy"]
+    with pytest.raises(OpponentError, match=r"'mcts' was given for gin_rummy\(hand_size=8\).* 'mcts-python'"):
+        make_opponent("mcts:9", game, spec, 0)

@@ -31,7 +31,7 @@ from tests.gamespiel.serving.servers import served
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelStub]:
-    monkeypatch.setattr("task_gym.remote.policy.Retries.pause", lambda *given: 0.001)
+    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
     with ModelStub(recorded) as server:
         yield server
 

@@ -31,7 +31,7 @@ from gamespiel.stopping import Stopped
 from gamespiel.training.run import train
 from task_gym.errors import ArgumentError
 from task_gym.remote import read_settings
-from task_gym.remote.hosts import host_of
+from task_gym.remote.settings import host_of
 from tests.agents.fake_vllm import FakeVllm
 from tests.agents.toys import make_policy
 from tests.game_gym.test_remote_faults import FAULTS
@@ -356,7 +356,7 @@ def test_a_containers_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_training_continues_through_all_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails in every way, at resets and at steps: what it played to the end is learned from."""
     pytest.importorskip("affinetes")
-    monkeypatch.setattr("task_gym.remote.policy.Retries.pause", lambda *given: 0.001)
+    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
     stub = Stub()
     # "other seat" is none for a caller in seat 1, and "refused" is none at a reset.
     bad = [fault for name, (fault, _) in FAULTS.items() if name not in ("other seat", "refused")]

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 import game_gym
 import task_gym
 import trace_gym
-from task_gym.env import TaskEnv
+from task_gym.env import LazyGeneratorEnv, TaskEnv
 from task_gym.errors import ArgumentError, EpisodeError, OptionError, SeedError, TaskIdError
 from task_gym.ids import IdRanges
-from task_gym.lazy_generator import LazyGeneratorEnv
 from task_gym.picture import picture
 from task_gym.seeding import Stream, shuffled
 from task_gym.spaces import UnicodeText

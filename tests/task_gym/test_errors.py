@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from task_gym import errors
-from task_gym.checks import check_backend, check_whole, is_number, read_action, read_reply
+from task_gym.arguments import check_backend, check_whole, is_number, read_action, read_reply
 from task_gym.errors import (
     ArgumentError,
     GameError,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from weakref import WeakValueDictionary
 
 from trace_gym.backends.affinetes import AffinetesBackend, Answered
-from trace_gym.backends.base import Backend, Trace
+from trace_gym.backends.base import Trace, TraceBackend
 from trace_gym.backends.local import LocalBackend
 from trace_gym.programs.sources import Source, open_source
 
-__all__ = ["AffinetesBackend", "Answered", "Backend", "LocalBackend", "Trace", "make_backend"]
+__all__ = ["AffinetesBackend", "Answered", "LocalBackend", "Trace", "TraceBackend", "make_backend"]
 
 _made: WeakValueDictionary[tuple[Source, str, bool, str], LocalBackend] = WeakValueDictionary()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from task_gym.checks import is_number
+from task_gym.arguments import is_number
 from task_gym.contract import SUCCESS, is_success, result_of
 from task_gym.errors import ArgumentError
 from task_gym.remote import Connection, Failure, Reply

@@ -39,7 +39,7 @@ class Trace:
     mutation: str = ""
 
 
-class Backend(Protocol):
+class TraceBackend(Protocol):
     """Turns task ids into traces.
 
     Environments share a backend. The same task id must give the same trace, because a copy of an environment

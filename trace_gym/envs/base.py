@@ -8,14 +8,14 @@ from typing import Any
 
 import gymnasium as gym
 
-from task_gym.checks import check_backend, check_names
+from task_gym.arguments import check_backend, check_names
 from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.env import TaskEnv
 from task_gym.errors import AdmissionError, ArgumentError, check_choice
 from task_gym.remote import connect, read_settings
 from task_gym.remote.settings import DEFAULTS, refuse_settings
 from task_gym.spaces import UnicodeText
-from trace_gym.backends import AffinetesBackend, Backend, Trace, make_backend
+from trace_gym.backends import AffinetesBackend, Trace, TraceBackend, make_backend
 from trace_gym.backends.base import OBSERVATION_LENGTH
 from trace_gym.envs.prompts import render_end
 from trace_gym.inject import STYLES
@@ -73,7 +73,7 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
         check_choice("scoring", scoring, SCORINGS)
         check_backend(backend)
         self.waits = backend != "local"
-        self._backend: Backend
+        self._backend: TraceBackend
         if self.waits:
             self._check_served(arguments)
             self._backend = AffinetesBackend(connect(read_settings(server, "trace")), scoring)

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from task_gym.checks import read_action
+from task_gym.arguments import read_action
 from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
 from task_gym.errors import check_choice, illegal_action, shown
 from trace_gym.backends import Trace

@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from task_gym.checks import read_reply
+from task_gym.arguments import read_reply
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import Trace
 from trace_gym.envs.base import REPLY_LENGTH, Step, TraceEnv

@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from task_gym.checks import read_reply
+from task_gym.arguments import read_reply
 from task_gym.contract import SUCCESS, ending_info, result_of
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import AffinetesBackend, Answered, Trace

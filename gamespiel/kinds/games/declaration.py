@@ -127,7 +127,7 @@ class GameDeclaration(Declaration[GameKeys]):
 
     def check_opponents(self, env: GameKeys, names: Sequence[str]) -> None:
         import game_gym.opponents  # noqa: F401  (registers them)
-        from game_gym.checks import check_opponent
+        from game_gym.options import check_opponent
         from game_gym.task import TaskSet
 
         _check_not_open(names, "training")

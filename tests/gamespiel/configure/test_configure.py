@@ -211,7 +211,9 @@ def test_a_time_that_was_not_measured_comes_with_a_command_that_stops(console: C
 
 
 def test_models(tmp_path: Path) -> None:
-    assert read_model("tiny") == ModelAnswer("tiny", ("tiny", "tiny-gae", "tiny-search", "tiny-selfplay", "tiny-trace"))
+    assert read_model("tiny") == ModelAnswer(
+        "tiny", ("tiny", "tiny-gae", "tiny-search", "tiny-selfplay", "tiny-trace")
+    )
     assert read_model("SmolLM2-135m") == ModelAnswer("HuggingFaceTB/SmolLM2-135M-Instruct", ("smollm2-135m",))
     own = ("qwen3-4b", "qwen3-4b-12gb", "qwen3-4b-16gb", "qwen3-4b-80gb")
     assert read_model("qwen3-4b") == read_model("qwen/Qwen3-4B") == ModelAnswer("Qwen/Qwen3-4B", own)

@@ -15,7 +15,7 @@ from gamespiel.endpoints.chat import Chat, ClosedError, EndpointError, Sampling
 from gamespiel.endpoints.endpoint import Endpoint, key_for, parse_endpoint
 from gamespiel.endpoints.patience import UPSTREAM, Patience
 from task_gym.errors import ArgumentError
-from task_gym.remote.policy import Retries
+from task_gym.remote.protocol import Retries
 from tests.gamespiel.endpoints.models import (
     Handler,
     ModelStub,
@@ -193,7 +193,7 @@ def test_an_endpoint_that_does_not_stream_is_read_whole(stub: ModelStub) -> None
 def test_responses_that_are_too_long_or_compressed_are_given_up(
     stub: ModelStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("task_gym.remote.policy.MOST", 1000)
+    monkeypatch.setattr("task_gym.remote.bounds.MOST", 1000)
     chat = Chat(Endpoint("m", stub.url), sleep=lambda seconds: None)
     for fault, message in (
         (status(200, completion("7" * 1000, 1)), "more than 1000 bytes"),

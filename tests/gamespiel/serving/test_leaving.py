@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from game_gym.games import TABLE
-from game_gym.opponents import endable
+from game_gym.opponents import search_processes
 from task_gym.caller import CALLER, Caller, CallerLeftError
 from task_gym.processes import OFFERED
 from tests.gamespiel.endpoints.models import ModelStub
@@ -37,7 +37,7 @@ ENDLESS: dict[str, Any] = {"task_id": CHESS, "seed": 0, "opponent": "mcts:1000x1
 @pytest.fixture(autouse=True)
 def none_left() -> Iterator[None]:
     yield
-    endable.close()
+    search_processes.close()
 
 
 def test_searches_end_when_their_callers_leave() -> None:
@@ -89,7 +89,7 @@ def play(search_s: float | None, opponent: str, seed: int) -> list[Any]:
         while not turns[-1]["done"]:
             first = str(turns[-1]["info"]["legal_actions"][0])
             turns.append(actor.step(first, turns[-1]["episode_id"]))
-            endable.close()  # an idle process that is killed is replaced, and makes the same moves
+            search_processes.close()  # an idle process that is killed is replaced, and makes the same moves
     finally:
         CALLER.set(None)
     return [{**turn, "episode_id": None} for turn in turns]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from game_gym.spec import choice_lines
 from task_gym.errors import ArgumentError
 from task_gym.remote import loop, read_settings
-from task_gym.remote.breaker import Breaker
+from task_gym.remote.connection import Breaker
 from task_gym.remote.protocol import Failure, check_address, read_choices, read_reply, read_result
 
 # -- waits for the shared event loop: their results, and their end before there is one ---------------------

@@ -17,7 +17,7 @@ import pytest
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED, Forked, Nursery
 from task_gym.workers import Counts, EnvGroup, RemoteGroup, Slots, WorkerPool, WorkersError
-from task_gym.workers.processes import ProcessEngine, ProcessWorker
+from task_gym.workers.processes import ProcessLauncher, ProcessWorker
 from task_gym.workers.requests import Advance, LostError, NoRoomError
 from tests.task_gym.test_processes import check_all_end
 from tests.task_gym.workers.toys import Walk
@@ -28,7 +28,7 @@ SLOTS = 6
 Play = Callable[[Any], list[Any]]
 
 
-class SharedEngine(ProcessEngine):
+class SharedLauncher(ProcessLauncher):
     """Starts the workers of all tests from one process, which takes a second to come."""
 
     def __init__(self) -> None:
@@ -47,25 +47,25 @@ class SharedEngine(ProcessEngine):
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[SharedEngine]:
-    engine = SharedEngine()
-    yield engine
-    ProcessEngine.close(engine)
+def shared() -> Iterator[SharedLauncher]:
+    launcher = SharedLauncher()
+    yield launcher
+    ProcessLauncher.close(launcher)
 
 
 @pytest.fixture
-def engine(shared: SharedEngine) -> SharedEngine:
+def launcher(shared: SharedLauncher) -> SharedLauncher:
     shared.started, shared.most = [], float("inf")
     return shared
 
 
 @pytest.fixture
-def make(engine: SharedEngine) -> Iterator[Callable[..., RemoteGroup]]:
+def make(launcher: SharedLauncher) -> Iterator[Callable[..., RemoteGroup]]:
     """Returns a function that makes a group of walks in workers."""
     pools = []
 
     def make_group(workers: int, trap: Path | None = None, **settings: Any) -> RemoteGroup:
-        pools.append(WorkerPool(engine, workers, **settings))
+        pools.append(WorkerPool(launcher, workers, **settings))
         return RemoteGroup(pools[-1], [partial(Walk, trap)] * SLOTS)
 
     yield make_group
@@ -139,20 +139,20 @@ def test_what_a_lost_worker_played_is_played_again(
 
 
 def test_a_worker_that_is_killed_between_rounds(
-    engine: SharedEngine, make: Callable[..., RemoteGroup], expected: list[Any]
+    launcher: SharedLauncher, make: Callable[..., RemoteGroup], expected: list[Any]
 ) -> None:
     group = make(2)
 
     def kill(done: int) -> None:
         if done == 1:
-            os.kill(engine.started[0].pid, signal.SIGKILL)
+            os.kill(launcher.started[0].pid, signal.SIGKILL)
 
     assert play(group.advance, SEEDS, kill) == expected
     assert group.pool.take_counts()[:3] == (1, 3, 3)  # one step each; the second was new
 
 
 def test_a_turn_that_ends_every_worker_is_a_named_error(
-    engine: SharedEngine, make: Callable[..., RemoteGroup], expected: list[Any], tmp_path: Path
+    launcher: SharedLauncher, make: Callable[..., RemoteGroup], expected: list[Any], tmp_path: Path
 ) -> None:
     trap = tmp_path / "trap"
     trap.write_text("exit")
@@ -169,24 +169,24 @@ def test_a_turn_that_ends_every_worker_is_a_named_error(
 
 
 def test_episodes_go_to_the_others_if_no_worker_can_be_started_again(
-    engine: SharedEngine, make: Callable[..., RemoteGroup], expected: list[Any]
+    launcher: SharedLauncher, make: Callable[..., RemoteGroup], expected: list[Any]
 ) -> None:
     group = make(2)
 
     def kill(done: int) -> None:
         if done == 1:
-            engine.most = 2
-            os.kill(engine.started[1].pid, signal.SIGKILL)
+            launcher.most = 2
+            os.kill(launcher.started[1].pid, signal.SIGKILL)
 
     assert play(group.advance, SEEDS, kill) == expected
-    assert group.pool.take_counts()[:2] == (1, 3) and len(engine.started) == 2
-    os.kill(engine.started[0].pid, signal.SIGKILL)
+    assert group.pool.take_counts()[:2] == (1, 3) and len(launcher.started) == 2
+    os.kill(launcher.started[0].pid, signal.SIGKILL)
     with pytest.raises(
         WorkersError,
         match=r"0 of 2 workers are there, needed: 1; the machine is full; .* ended with status -9",
     ):
         play(group.advance, SEEDS)
-    engine.most = float("inf")  # there is room again
+    launcher.most = float("inf")  # there is room again
     assert play(group.advance, SEEDS) == expected
 
 
@@ -200,12 +200,12 @@ def test_an_error_of_an_environment_is_the_callers(make: Callable[..., RemoteGro
     ]
 
 
-def test_an_error_that_cannot_be_carried_says_so(engine: SharedEngine) -> None:
+def test_an_error_that_cannot_be_carried_says_so(launcher: SharedLauncher) -> None:
     class Odd(Walk):
         def reset(self, **_: Any) -> Any:
             return "", {"door": open(os.devnull)}
 
-    pool = WorkerPool(engine, 1)
+    pool = WorkerPool(launcher, 1)
     with pytest.raises(WorkersError, match="a turn's info cannot be pickled"):
         list(Slots(RemoteGroup(pool, [Odd]).advance, 1).reset([0], [1], [None]))
     with pytest.raises(ZeroDivisionError):
@@ -223,17 +223,17 @@ def test_calls_that_nobody_wants_any_more(make: Callable[..., RemoteGroup], expe
     assert play(group.advance, SEEDS) == expected  # a group that was closed begins anew
 
 
-def test_closed_workers_and_none_at_all(engine: SharedEngine, make: Callable[..., RemoteGroup]) -> None:
+def test_closed_workers_and_none_at_all(launcher: SharedLauncher, make: Callable[..., RemoteGroup]) -> None:
     group = make(1)
     list(Slots(group.advance, 1).reset([0], [1], [None]))
-    (worker,) = engine.started
+    (worker,) = launcher.started
     group.pool.close()
     with pytest.raises(LostError, match=f"worker process {worker.pid} ended with status -9"):
         worker.ask(Advance(0), 60.0)
     with pytest.raises(WorkersError, match="a call was made after they were closed"):
         group.advance([])
     with pytest.raises(ArgumentError, match="workers: 0 was given"):
-        WorkerPool(engine, 0)
+        WorkerPool(launcher, 0)
 
 
 def test_nothing_is_started_once_they_are_closed() -> None:
@@ -255,12 +255,12 @@ def test_nothing_is_started_once_they_are_closed() -> None:
         def close(self) -> None:
             self.closed.set()
 
-    engine, before = Slow(), set(threading.enumerate())
-    pool = WorkerPool(engine, 1)
+    launcher, before = Slow(), set(threading.enumerate())
+    pool = WorkerPool(launcher, 1)
     frames = Slots(RemoteGroup(pool, [Walk]).advance, 1).reset([0], [1], [None])
-    assert engine.starting.wait(60.0)
+    assert launcher.starting.wait(60.0)
     pool.close()
-    assert set(threading.enumerate()) <= before and engine.starts == 1
+    assert set(threading.enumerate()) <= before and launcher.starts == 1
     with pytest.raises(WorkersError, match="they were closed"):
         next(frames)
 
@@ -290,8 +290,8 @@ def test_a_pool_that_one_of_its_own_threads_closes() -> None:
     assert not raised and set(threading.enumerate()) <= before
 
 
-def test_a_request_that_fails_is_an_error(engine: SharedEngine) -> None:
-    worker = engine.start()
+def test_a_request_that_fails_is_an_error(launcher: SharedLauncher) -> None:
+    worker = launcher.start()
     with pytest.raises(WorkersError, match="a request failed: TypeError"):
         worker.ask(Advance(10**9, calls=7), 60.0)  # type: ignore[arg-type]
     worker.end()
@@ -300,7 +300,7 @@ def test_a_request_that_fails_is_an_error(engine: SharedEngine) -> None:
 def test_workers_end_with_a_driver_that_is_killed() -> None:
     code = (
         "from tests.task_gym.workers.test_pool import *\n"
-        "pool = WorkerPool(ProcessEngine((Walk.__module__,)), 2)\n"
+        "pool = WorkerPool(ProcessLauncher((Walk.__module__,)), 2)\n"
         "group = RemoteGroup(pool, [Walk] * 2)\n"
         "frames = list(Slots(group.advance, 2).reset([0, 1], [1, 2], [None, None]))\n"
         "print('pids', *(frame.info['pid'] for frame in frames), flush=True)\n"
@@ -312,14 +312,14 @@ def test_workers_end_with_a_driver_that_is_killed() -> None:
 def test_a_worker_that_is_started_while_they_are_closed_starts_no_nursery(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    engine, fork, ends = ProcessEngine((Walk.__module__,)), Nursery.fork, []
+    launcher, fork, ends = ProcessLauncher((Walk.__module__,)), Nursery.fork, []
 
     def fork_late(nursery: Nursery) -> Forked:
-        ends.append(engine.close())  # type: ignore[func-returns-value]  # just before the fork
+        ends.append(launcher.close())  # type: ignore[func-returns-value]  # just before the fork
         return fork(nursery)
 
     monkeypatch.setattr(Nursery, "fork", fork_late)
     for _ in range(2):  # the second one is asked for afterwards
         with pytest.raises(NoRoomError, match="no process could be started: they were closed"):
-            engine.start()
-    assert engine._nursery._process is None and len(ends) == 1
+            launcher.start()
+    assert launcher._nursery._process is None and len(ends) == 1

@@ -22,7 +22,7 @@ pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
 
 from ray.cluster_utils import Cluster  # noqa: E402
 
-from task_gym.workers.ray_actors import RayEngine  # noqa: E402
+from task_gym.workers.ray_actors import RayLauncher  # noqa: E402
 from task_gym.workers.requests import NoRoomError  # noqa: E402
 
 LIMIT = 60.0
@@ -52,7 +52,7 @@ def node(cluster: Any) -> Iterator[Any]:
         cluster.remove_node(added)
 
 
-class Spy(RayEngine):
+class Spy(RayLauncher):
     """Notes the workers that it starts."""
 
     started: list[Any]
@@ -66,9 +66,9 @@ class Spy(RayEngine):
 def make_group(
     cluster: Any, workers: int, trap: Path | None = None, start: float = LIMIT, **settings: Any
 ) -> tuple[RemoteGroup, Spy]:
-    engine = Spy(cluster.address, seconds=start)
-    engine.started = []
-    return RemoteGroup(WorkerPool(engine, workers, **settings), [partial(Walk, trap)] * SLOTS), engine
+    launcher = Spy(cluster.address, seconds=start)
+    launcher.started = []
+    return RemoteGroup(WorkerPool(launcher, workers, **settings), [partial(Walk, trap)] * SLOTS), launcher
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +83,14 @@ def test_actors_that_are_killed_and_that_hang(
 ) -> None:
     handler = signal.getsignal(signal.SIGTERM)
     trap = tmp_path / "trap"
-    group, engine = make_group(cluster, 2, trap, seconds=5.0)
+    group, launcher = make_group(cluster, 2, trap, seconds=5.0)
     assert signal.getsignal(signal.SIGTERM) is handler  # or a trainer would not stop as it should
     assert play(group.advance, SEEDS) == expected and group.pool.take_counts()[:2] == (0, 0)
-    assert len(engine.started) == 2 and os.getpid() not in {worker.pid for worker in engine.started}
+    assert len(launcher.started) == 2 and os.getpid() not in {worker.pid for worker in launcher.started}
 
     def kill(done: int) -> None:
         if done == 1:
-            os.kill(engine.started[0].pid, signal.SIGKILL)
+            os.kill(launcher.started[0].pid, signal.SIGKILL)
 
     assert play(group.advance, SEEDS, kill) == expected
     counts = group.pool.take_counts()
@@ -109,7 +109,7 @@ def test_actors_that_are_killed_and_that_hang(
 
 @pytest.mark.launch
 def test_a_node_that_is_removed_and_none_that_is_left(cluster: Any, node: Any, expected: list[Any]) -> None:
-    group, engine = make_group(cluster, 2, start=20.0)
+    group, launcher = make_group(cluster, 2, start=20.0)
 
     def remove(done: int) -> None:
         if done == 1:
@@ -119,9 +119,9 @@ def test_a_node_that_is_removed_and_none_that_is_left(cluster: Any, node: Any, e
     counts = group.pool.take_counts()
     assert counts.workers_lost == 1 and counts.games_replayed == 3
     group.pool.close()
-    engine = RayEngine(cluster.address, seconds=3.0)
-    engine._player = engine._player.options(num_cpus=3)  # no node of the cluster has as many
-    none = WorkerPool(engine, 1)
+    launcher = RayLauncher(cluster.address, seconds=3.0)
+    launcher._player = launcher._player.options(num_cpus=3)  # no node of the cluster has as many
+    none = WorkerPool(launcher, 1)
     with pytest.raises(
         WorkersError, match=r"0 of 1 workers are there, needed: 1; .*no node had a CPU for it in 3"
     ):
@@ -131,22 +131,22 @@ def test_a_node_that_is_removed_and_none_that_is_left(cluster: Any, node: Any, e
 
 @pytest.mark.launch
 def test_a_start_ends_with_its_pool_and_connects_to_nothing(cluster: Any) -> None:
-    def begin() -> tuple[RayEngine, WorkerPool]:
-        engine = RayEngine(cluster.address, seconds=60.0)
-        engine._player = engine._player.options(num_cpus=3)
-        pool = WorkerPool(engine, 1)
+    def begin() -> tuple[RayLauncher, WorkerPool]:
+        launcher = RayLauncher(cluster.address, seconds=60.0)
+        launcher._player = launcher._player.options(num_cpus=3)
+        pool = WorkerPool(launcher, 1)
         Slots(RemoteGroup(pool, [Walk]).advance, 1).reset([0], [1], [None])
-        return engine, pool
+        return launcher, pool
 
-    engine, pool = begin()
+    launcher, pool = begin()
     began = time.monotonic()
     pool.close()
     assert time.monotonic() - began < 10.0  # a start waits for 60 seconds
-    engine, pool = begin()
+    launcher, pool = begin()
     ray.shutdown()  # the caller's, before the pool is closed
     pool.close()
     with pytest.raises(NoRoomError, match="the connection to Ray was closed"):
-        engine.start()
+        launcher.start()
     assert not ray.is_initialized()
     group, _ = make_group(cluster, 1)
     slots = Slots(group.advance, 1)
@@ -162,7 +162,7 @@ def test_a_start_ends_with_its_pool_and_connects_to_nothing(cluster: Any) -> Non
 def test_actors_end_with_a_driver_that_is_killed(cluster: Any) -> None:
     code = (
         "from tests.task_gym.workers.test_ray import *\n"
-        f"group = RemoteGroup(WorkerPool(RayEngine({cluster.address!r}), 1), [Walk])\n"
+        f"group = RemoteGroup(WorkerPool(RayLauncher({cluster.address!r}), 1), [Walk])\n"
         "(frame,) = Slots(group.advance, 1).reset([0], [1], [None])\n"
         "print('pids', frame.info['pid'], flush=True)\n"
         "time.sleep(3000)\n"
@@ -174,4 +174,4 @@ def test_a_cluster_that_is_not_there() -> None:
     with pytest.raises(
         WorkersError, match=r"the address '127.0.0.1:1' was given, and there is no such cluster"
     ):
-        RayEngine("127.0.0.1:1")
+        RayLauncher("127.0.0.1:1")

@@ -23,7 +23,7 @@ BOTH = {"affine": 1.0, "exact": 1.0}
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    monkeypatch.setattr("task_gym.remote.policy.Retries.pause", lambda *given: 0.001)
+    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
     server = Stub()
     yield server
     server.shutdown()

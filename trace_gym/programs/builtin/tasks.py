@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from task_gym import ids
-from task_gym.checks import is_whole
+from task_gym.arguments import is_whole
 from task_gym.errors import check_choice
 from task_gym.ids import IdRanges
 from trace_gym.programs.base import TASKS

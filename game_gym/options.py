@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from game_gym.task import TaskSet
-from task_gym.checks import is_whole
+from task_gym.arguments import is_whole
 from task_gym.errors import ArgumentError, OptionError, TaskGymError, shown
 from task_gym.opponents import OPEN, find_opponent, make_opponent, opponent_searches, playing_name
 

@@ -1,4 +1,4 @@
-"""The wrapper that gives actions other ids in each episode."""
+"""Wrappers that show a turn in another layout: without its list, with the rules once, with other ids."""
 
 from __future__ import annotations
 
@@ -6,14 +6,69 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from game_gym.prompts import with_choices, without_choices
+from game_gym.prompts import with_choices, without_choices, without_rules
 from game_gym.wrappers.base import LayoutWrapper
-from task_gym.checks import read_action
+from task_gym.arguments import read_action
+from task_gym.contract import CLOSING
 from task_gym.errors import ArgumentError, IllegalActionError, illegal_action, shown
 from task_gym.wrappers.base import Info
+
+
+class HideLegalActions(LayoutWrapper, gym.Wrapper[Any, Any, Any, Any]):
+    """Leaves the list of legal actions out of the text.
+
+    The text still says what to answer, and mask and info have the legal actions as before. Wrappers that
+    rewrite the list, as ShuffledActions does, go inside this one.
+
+    Raises:
+        ArgumentError: the environment is no game, or its observations are no texts.
+        LayoutError: a wrapper inside changed the end of the text.
+    """
+
+    def lay_out(self, text: str, info: Info) -> str:
+        """Returns the text without the block of legal actions."""
+        state = without_choices(text, info["legal_actions"], info["admissible_commands"])
+        return f"{state}\n\n{CLOSING}"
+
+
+class UpstreamLayout(LayoutWrapper, gym.Wrapper[Any, Any, Any, Any]):
+    """Shows the rules in the first turn of an episode only, as affinetes' sessions do.
+
+    The rest of the text stays as it is. ``reset`` returns the first turn; after an illegal action it is shown
+    again, without the rules. With open seats each seat sees the rules in its own first turn.
+
+    Args:
+        env: GameSpiel-v0 or GameSpielText-v0 with ``rules=True``.
+
+    Raises:
+        ArgumentError: the environment shows no rules, or is no game.
+        LayoutError: a wrapper inside changed the beginning of the text.
+    """
+
+    def __init__(self, env: gym.Env[str, Any]) -> None:
+        super().__init__(env)
+        if not self._game.rules:
+            raise ArgumentError(
+                "UpstreamLayout: an environment with rules=False was given, allowed: rules=True, so that "
+                "there are rules to tell in the first turn"
+            )
+        self._informed: set[int] = set()  # the seats that saw the rules in this episode
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[str, Info]:
+        """Begins an episode, in which no seat saw the rules yet."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._informed = set()
+        return self.show(observation, info)
+
+    def lay_out(self, text: str, info: Info) -> str:
+        """Returns the text, with the rules if the seat has not seen them."""
+        shorter = without_rules(text, self._game.variant)
+        first = info["seat"] not in self._informed
+        self._informed.add(info["seat"])
+        return text if first else shorter
+
 
 _KEY = 0x1ABE15
 """Separates the labels' random numbers from all others that begin with an episode's seed."""
@@ -57,7 +112,6 @@ class ShuffledActions(LayoutWrapper, gym.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: gym.Env[str, Any]) -> None:
-        RecordConstructorArgs.__init__(self)
         super().__init__(env)
         if not isinstance(env.action_space, gym.spaces.Discrete):
             raise ArgumentError(
@@ -87,10 +141,10 @@ class ShuffledActions(LayoutWrapper, gym.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[str, Any, bool, bool, Info]:
         """Makes the move that has this label."""
         label = read_action(action)
-        own = int(self._ids[label]) if 0 <= label < self._size else label
+        action_id = int(self._ids[label]) if 0 <= label < self._size else label
         given, legal = f"action: {shown(label)} was given", self._legal
         try:
-            result = super().step(own)
+            result = super().step(action_id)
         except IllegalActionError:
             raise IllegalActionError(illegal_action(given, legal)) from None
         if "error" in result[-1]:
