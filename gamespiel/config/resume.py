@@ -48,11 +48,11 @@ MAY_CHANGE = (
 )
 
 
-def check_resumed(asked: Config, saved: Config) -> None:
-    """Checks that ``asked`` continues the run that began as ``saved``.
+def check_resumed(asked: Config, saved: Config, step: int) -> None:
+    """Checks that ``asked`` continues the run that began as ``saved``, from a checkpoint after so many steps.
 
     Raises:
-        InvalidValueError: A key that decides what is learned has another value, or there are fewer steps.
+        InvalidValueError: A key that decides what is learned has another value, or the steps are over.
     """
     kept = [(key, attrgetter(key)) for key in DOTTED if key not in MAY_CHANGE]
     changed = [f"{key} ({of(saved)!r}, not {of(asked)!r})" for key, of in kept if of(saved) != of(asked)]
@@ -61,8 +61,8 @@ def check_resumed(asked: Config, saved: Config) -> None:
             f"a resumed run keeps {', '.join(changed)}; it may change {', '.join(MAY_CHANGE)}. "
             "To train its weights in another way, start a new run with --from"
         )
-    if asked.ppo.num_train_steps < saved.ppo.num_train_steps:
+    if asked.ppo.num_train_steps < step:
         raise InvalidValueError(
-            f"ppo.num_train_steps of a resumed run may grow, not shrink: it is {saved.ppo.num_train_steps}, "
-            f"{asked.ppo.num_train_steps} was given"
+            f"ppo.num_train_steps: {asked.ppo.num_train_steps} was given, and the run goes on after step "
+            f"{step}; allowed: at least {step}, or --resume RUN@STEP, which goes back"
         )

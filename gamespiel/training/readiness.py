@@ -54,7 +54,7 @@ def _check_folders(config: Config, resume: Path | None) -> None:
         from gamespiel.agents.runs import kept
 
         start = kept.find(resume)
-        check_resumed(config, saved_config(runs.folder_of(start, config)))
+        check_resumed(config, saved_config(runs.folder_of(start, config)), kept.step_of(start))
         if not kept.names_step(resume):
             kept.require_newest(start)
         return

@@ -162,7 +162,7 @@ def _go_on(
     def take_folder() -> tuple[Path, Path, bool]:
         start = checkpoint.find(resume)
         folder, goes_back = runs.folder_of(start, config), kept.names_step(resume)
-        check_resumed(config, saved_config(folder))
+        check_resumed(config, saved_config(folder), kept.step_of(start))
         stack.enter_context(runs.own(folder))
         if not goes_back:
             checkpoint.require_newest(start)

@@ -89,7 +89,7 @@ def asking(finished: Path, *overrides: tuple[str, str]) -> Config:
     [
         ([("env.game", "leduc_poker")], r"env\.game \('kuhn_poker', not 'leduc_poker'\);"),
         ([("ppo.gamma", "0.5"), ("lora.r", "8")], r"lora\.r \(16, not 8\), ppo\.gamma \(1\.0, not 0\.5\);"),
-        ([("ppo.num_train_steps", str(STEPS - 1))], "it is 12, 11 was given"),
+        ([("ppo.num_train_steps", str(STEPS - 1))], "11 was given, and the run goes on after step 12"),
     ],
 )
 def test_keys_that_decide_what_is_learned_cannot_change(
@@ -109,9 +109,9 @@ def test_every_key_that_a_resumed_run_may_change_is_one() -> None:
 def test_a_server_may_have_moved_but_not_be_another_one() -> None:
     saved = from_dict({"env_mode": "docker", "task_id": 0})
     moved = [("env.docker_host", "ssh://a@b"), ("env.mem_limit", "2g"), ("run.env_workers", "2")]
-    check_resumed(resolve(overrides=moved, base=saved), saved)
+    check_resumed(resolve(overrides=moved, base=saved), saved, 0)
     with pytest.raises(InvalidValueError, match=r"keeps env\.image \(None, not 'mine'\)"):
-        check_resumed(resolve(overrides=[("env.image", "mine")], base=saved), saved)
+        check_resumed(resolve(overrides=[("env.image", "mine")], base=saved), saved, 0)
 
 
 def test_a_finished_run_may_be_given_more_steps_and_other_token_budgets(
@@ -129,6 +129,13 @@ def test_a_finished_run_may_be_given_more_steps_and_other_token_budgets(
     assert [row["step"] for row in rows[STEPS:]] == [STEPS + 1]
     assert saved_config(run).ppo.num_train_steps == STEPS + 1
     assert (rows[-1]["train/tokens_per_forward"], rows[-1]["train/tokens_per_backward"]) == (500, 200)
+
+
+def test_a_run_of_fewer_steps_stops_there(finished: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(finished, tmp_path / "run")
+    fewer = asking(run, ("ppo.num_train_steps", "6"), ("run.eval_games", "0"), ("run.exact_every", "0"))
+    train_quietly(fewer, resume=f"{run}@4")
+    assert steps_of(run) == list(range(7)) and [row["step"] for row in rows_of(run)] == list(range(1, 7))
 
 
 LEDUC = {"env__game": "leduc_poker", "run__eval_games": "0", "run__exact_every": "0"}
