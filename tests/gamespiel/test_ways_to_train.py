@@ -160,7 +160,7 @@ def test_a_conversation_run_goes_on_bit_for_bit(way: str, tmp_path: Path) -> Non
     whole = train_quietly(small(tmp_path / "whole", **more, ppo__num_train_steps="3"))
     assert_repeated(whole, tmp_path / "run", 1)
     assert steps_of(tmp_path / "run") == [0, 1, 2, 3]
-    assert (rows_of(whole)[-1]["rollout/conversations_cut"] > 0) == (way == "cut")
+    assert any(row["rollout/conversations_cut"] for row in rows_of(whole)) == (way == "cut")
 
 
 @pytest.mark.parametrize("protocol", ["openenv", "evaluate"])
