@@ -50,7 +50,9 @@ class GameSpielVectorEnv(SyncVectorEnv):
         num_envs: Number of games.
         threads: Threads that play; None for one per core that this process may use if the opponent searches,
             one per game (at most 64) with a server, and otherwise one.
-        autoreset_mode: "NextStep", "SameStep" or "Disabled", or Gymnasium's ``AutoresetMode``.
+        autoreset_mode: "NextStep", "SameStep" or "Disabled", or Gymnasium's ``AutoresetMode``. The default is
+            Gymnasium's, so that ``vectorization_mode`` changes no result. A game that has ended then has a
+            mask of zeros, and the next step ignores its action; "SameStep" has no such mask.
         **arguments: Those of ``GameSpiel-v0``.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The confidence interval of a sampled proportion."""
+"""Confidence intervals of sampled values in a known range."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    @property
+    def half_width(self) -> float:
+        """The distance from the mean to the farther end."""
+        return max(self.mean - self.low, self.high - self.mean)
+
 
 def wilson(successes: float, trials: int) -> Interval:
     """Returns a proportion with its Wilson score interval (Wilson 1927), in [0, 1] and never of width 0.
@@ -41,3 +46,17 @@ def wilson(successes: float, trials: int) -> Interval:
     half = Z95 * math.sqrt(p * (1 - p) / trials + z2 / (4 * trials**2)) / (1 + z2 / trials)
     # At 0 and 1 one bound is p itself; rounding could put the bound on the wrong side of p.
     return Interval(p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half)))
+
+
+def interval_of_equals(
+    value: float, n: int, bounds: tuple[float, float], confidence: float = 0.95
+) -> tuple[float, float]:
+    """Returns the interval of a mean of bounded variables if all ``n`` of them were ``value``.
+
+    Their spread is 0 and says nothing. By Markov's inequality a variable in [low, high] of mean m is
+    ``value`` or above with probability (m - low) / (value - low) at most. All n are with the n-th power of
+    it, which is half of the error allowed at the lower end. The "rule of three" does the same for shares.
+    """
+    low, high = bounds
+    share = ((1 - confidence) / 2) ** (1 / n)
+    return low + (value - low) * share, high - (high - value) * share

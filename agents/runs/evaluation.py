@@ -25,10 +25,11 @@ class Measured:
     Attributes:
         episodes: Number of episodes that count.
         faults: Number of backend failures, which are left out.
-        score: Mean score in [0, 1] with its 95% normal interval.
+        score: Mean score in [0, 1] with its 95% interval, which is normal; of equal scores, that of bounded
+            values.
         success: Share of scores above 0.5 with its 95% Wilson interval.
-        returns: Mean return of the seat with its 95% normal interval. None if the environment gives no
-            returns, or for several games, whose units differ (chips, points).
+        returns: Mean return of the seat with its 95% normal interval, unbounded if all are equal. None if the
+            environment gives no returns, or for several games, whose units differ (chips, points).
         illegal_rate: Illegal actions per action.
         length: Turns per episode.
         legal_mass: Mean unmasked probability of the legal answers per turn; None without a language model.
@@ -64,6 +65,7 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
     masses = [own["legal_mass"] for own in found if "legal_mass" in own]
     # An environment without scores is measured by its reward.
     scores = [float(episode.info.get("score", episode.total_reward)) for episode in played]
+    bounded = all("score" in e.info for e in played) and 0 <= min(scores) <= max(scores) <= 1
     returns = [e.info["returns"][e.info["seat"]] for e in played if "returns" in e.info]
     games = {e.info.get("game") for e in played}
     named = [e.info["by_scoring"] for e in played if "by_scoring" in e.info]
@@ -71,7 +73,7 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
     return Measured(
         episodes=len(played),
         faults=len(episodes) - len(played),
-        score=mean_interval(scores),
+        score=mean_interval(scores, (0.0, 1.0) if bounded else None),
         success=wilson(
             sum(bool(e.info.get("success", s > 0.5)) for e, s in zip(played, scores, strict=True)),
             len(played),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import isfinite
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -22,7 +21,7 @@ class Row:
     Attributes:
         episodes: Number of episodes that count.
         faults: Number of episodes that failed, which are left out.
-        score: Mean score with its 95% normal interval; None if all failed.
+        score: Mean score with its 95% interval, as ``mean_interval`` has it; None if all failed.
         success: Share of successes with its 95% Wilson interval; None if all failed.
         given_up: Episodes given up by replies that named no legal action; None if the server does not count.
         refused: Replies that named no legal action; None if the server does not count them.
@@ -66,7 +65,7 @@ def _summarize_episodes(records: Sequence[Mapping[str, Any]]) -> Row:
     return Row(
         episodes=len(played),
         faults=len(records) - len(played),
-        score=mean_interval(scores) if scores else None,
+        score=mean_interval(scores, (0.0, 1.0)) if scores else None,
         success=wilson(success, len(scores)) if scores else None,
         given_up=_sum_counts(played, "given_up"),
         refused=_sum_counts(played, "refused_replies"),
@@ -104,5 +103,4 @@ def endpoint_table(title: str, rows: Mapping[str, Row], usage: Usage, cost: floa
 def _format_interval(interval: Interval | None) -> str:
     if interval is None:
         return "-"
-    bounds = f"\n{interval.low:.3f}–{interval.high:.3f}" if isfinite(interval.low) else ""
-    return f"{interval.mean:.3f}{bounds}"
+    return f"{interval.mean:.3f}\n{interval.low:.3f}–{interval.high:.3f}"

@@ -55,6 +55,6 @@ class Grid(Table):
     def _measure_least(self, console: Console, options: ConsoleOptions) -> int:
         first, *others = self.columns
         unlimited = options.update_width(1000)
-        widths = [self._measure_column(console, unlimited, column).minimum for column in others]
+        widths = [self._measure_column(console, unlimited, column).maximum for column in others]
         # A column has its padding on the right, which the last one does without.
         return (first.min_width or 0) + self.padding[1] + sum(widths) + self._extra_width

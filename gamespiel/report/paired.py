@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -57,7 +56,7 @@ def pair_scores(before: Scores, after: Scores) -> dict[str, Paired]:
             len(own),
             sum(old for old, _ in own) / len(own),
             sum(new for _, new in own) / len(own),
-            mean_interval([new - old for old, new in own]),
+            mean_interval([new - old for old, new in own], (-1.0, 1.0)),
         )
         for name, own in groups.items()
         if own
@@ -69,9 +68,8 @@ def render_pairs(rows: dict[str, Paired]) -> Grid:
     table = Grid("score", ("episodes", "before", "after", "change", "95% interval"), padding=1)
     for name, row in rows.items():
         change, low, high = row.change
-        interval = f"{low:+.3f} … {high:+.3f}" if math.isfinite(low) else "-"  # of one episode there is none
         table.add_row(
             Text(name), f"{row.episodes:,}", f"{row.before:.3f}", f"{row.after:.3f}",
-            Text(f"{change:+.3f}", style="bold"), interval,
+            Text(f"{change:+.3f}", style="bold"), f"{low:+.3f} … {high:+.3f}",
         )  # fmt: skip
     return table

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
 from gamespiel.exact import ExactComparison
+from gamespiel.report.grid import Grid
 
 SHARE = "share of best response"
 """The name of the exact measure that every solved game has."""
@@ -55,12 +54,9 @@ def rename_rows(rows: Mapping[str, float | str]) -> dict[str, float | str]:
     return {SUMMARY_LABELS.get(name, name): value for name, value in rows.items()}
 
 
-def summary_table(before: Mapping[str, float | str], after: Mapping[str, float | str]) -> Table:
+def summary_table(before: Mapping[str, float | str], after: Mapping[str, float | str]) -> Grid:
     """Returns a table with a row per measure: before training, after it and, of two numbers, the change."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
-    for title in ("before", "after", "change"):
-        table.add_column(title, justify="right")
+    table = Grid("", ("before", "after", "change"), padding=1)
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name), after.get(name)
         change = Text("")

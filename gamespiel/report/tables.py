@@ -14,9 +14,10 @@ from gamespiel.exact import ExactComparison
 from gamespiel.report.grid import Grid
 
 SAMPLED_NOTE = (
-    "score, success, return: mean and 95% interval (of the success rate, Wilson's). illegal moves: share of "
-    "moves that the game refused; behind a mask there are none. legal mass: probability that the model gives "
-    "to the legal answers when nothing masks it (- if no model plays)."
+    "score, success, return: mean and 95% interval (of the success rate, Wilson's; of equal scores, that of "
+    "values in [0, 1]; equal returns have none). illegal moves: share of moves that the game refused; behind "
+    "a mask there are none. legal mass: probability that the model gives to the legal answers when nothing "
+    "masks it (- if no model plays)."
 )
 """Printed below ``render_sampled``."""
 
@@ -135,7 +136,7 @@ def _format_bounds(interval: Interval) -> str:
 
 
 def _plus_minus(interval: Interval, digits: int) -> str:
-    """Returns the mean and, on a second line if it is finite, half the interval's width."""
-    half = (interval.high - interval.low) / 2
+    """Returns the mean and, on a second line if it is finite, the distance to the interval's farther end."""
+    half = interval.half_width
     mean = f"{interval.mean:.{digits}f}"
     return f"{mean}\n± {half:.{digits}f}" if math.isfinite(half) else mean

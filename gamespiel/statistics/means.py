@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gamespiel.errors import InvalidValueError
-from task_gym.stats import Z95
+from task_gym.stats import Z95, interval_of_equals
 
 CONFIDENCE = 0.95
 """The confidence of intervals, before it is shared among the members of a family."""
@@ -41,7 +41,7 @@ class Estimate:
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Returns the two-sided interval: Student's, or that of equal values."""
         if self.bounds is not None:
-            return _interval_of_equals(self.mean, self.deals, self.bounds, confidence)
+            return interval_of_equals(self.mean, self.deals, self.bounds, confidence)
         if self.exact:
             return self.mean, self.mean
         half = student_quantile((1 + confidence) / 2, self.freedom) * self.error
@@ -82,7 +82,7 @@ def estimate_mean(values: Sequence[float], bounds: tuple[float, float]) -> Estim
     if variance > (1e-9 * (high - low)) ** 2:
         return Estimate(mean, math.sqrt(variance / n), n - 1, n, math.sqrt(variance))
     mean = min(max(mean, low), high)
-    ends = _interval_of_equals(mean, n, bounds, CONFIDENCE)
+    ends = interval_of_equals(mean, n, bounds, CONFIDENCE)
     error = max(mean - ends[0], ends[1] - mean) / Z95
     return Estimate(mean, error, math.inf, n, 0.0, bounds)
 
@@ -123,20 +123,6 @@ def student_tail(value: float, freedom: float) -> float:
     from scipy.special import ndtr, stdtr
 
     return float(ndtr(-value) if math.isinf(freedom) else stdtr(freedom, -value))
-
-
-def _interval_of_equals(
-    value: float, n: int, bounds: tuple[float, float], confidence: float
-) -> tuple[float, float]:
-    """Returns the interval of a mean of bounded variables if all ``n`` of them were ``value``.
-
-    By Markov's inequality a variable in [low, high] of mean m is ``value`` or above with probability
-    (m - low) / (value - low) at most. All n are with the n-th power of it, which is half of the error allowed
-    at the lower end.
-    """
-    low, high = bounds
-    share = ((1 - confidence) / 2) ** (1 / n)
-    return low + (value - low) * share, high - (high - value) * share
 
 
 def _p_value_of_equals(value: float, n: int, bounds: tuple[float, float]) -> float:

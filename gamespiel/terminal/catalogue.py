@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyspiel
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from game_gym.games import DECLARED, TABLE
 from game_gym.spec import GameSpec, load_variant
 from game_gym.task import encode
+from gamespiel.report.grid import Grid
 from gamespiel.report.text import print_json
 
 
@@ -55,14 +54,9 @@ def show_games(console: Console, *, as_json: bool) -> None:
     )
 
 
-def _render_table(games: Sequence[dict[str, Any]]) -> Table:
-    """Returns a table for 60 columns or more."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    table.add_column("game", no_wrap=True)
-    table.add_column("seats", justify="right", no_wrap=True)
-    table.add_column("infor-\nmation", min_width=7)  # its marks may go below the word
-    for name in ("actions", "moves", "vari-\nants", "search"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _render_table(games: Sequence[dict[str, Any]]) -> Grid:
+    columns = ("seats", "infor-\nmation", "actions", "moves", "vari-\nants", "search")
+    table = Grid("game", columns, least=max(len(game["game"]) for game in games))
     for game in games:
         marks = "".join(mark for mark, key in (("c", "chance"), ("s", "simultaneous")) if game[key])
         information = "perfect" if game["perfect_information"] else "hidden"

@@ -90,8 +90,9 @@ def measure_held_out(config: Config, model: LLMPPO, progress: ShowProgress) -> d
     """Returns the metrics of an evaluation while training.
 
     ``eval/score`` and ``eval/success`` are means over the opponents; where there are several opponents or
-    games, ``eval/score/NAME`` is that of one. ``eval/interval`` is half the width of the score's 95% interval
-    over all episodes, ``eval/episodes`` their number, and ``time/eval`` the seconds that it took.
+    games, ``eval/score/NAME`` is that of one. ``eval/interval`` is the distance from the score to the farther
+    end of its 95% interval over all episodes, ``eval/episodes`` their number, ``time/eval`` the seconds it
+    took.
 
     Args:
         config: The run's configuration.
@@ -123,6 +124,6 @@ def measure_held_out(config: Config, model: LLMPPO, progress: ShowProgress) -> d
     if means and (whole := measure(everything)) is not None:
         found["eval/score"] = sum(one.score.mean for one in means) / len(means)
         found["eval/success"] = sum(one.success.mean for one in means) / len(means)
-        found["eval/interval"] = (whole.score.high - whole.score.low) / 2
+        found["eval/interval"] = whole.score.half_width
         found["eval/episodes"] = whole.episodes
     return found | {"time/eval": time.monotonic() - began}

@@ -267,8 +267,16 @@ def test_mean_interval_by_hand() -> None:
     # 1, 2, 3, 4: mean 5/2, variance (9/4 + 1/4 + 1/4 + 9/4) / 3 = 5/3, standard error sqrt(5/3 / 4).
     error = Z95 * math.sqrt(5 / 12)
     assert mean_interval([1, 2, 3, 4]) == pytest.approx((2.5, 2.5 - error, 2.5 + error), abs=1e-12)
-    assert mean_interval([0.5, 0.5]) == (0.5, 0.5, 0.5)
+    assert mean_interval([0.5, 0.5]) == (0.5, -math.inf, math.inf)
+    # Two scores of 3/4: a mean m in [0, 1] makes one of 3/4 or more likely with m / (3/4) at most, and two of
+    # them with 0.025 if m = 3/4 sqrt(0.025); at the other end, 1 - m = (1 - 3/4) sqrt(0.025).
+    root = math.sqrt(0.025)
+    equal = mean_interval([0.75, 0.75], (0.0, 1.0))
+    assert equal == pytest.approx((0.75, 0.75 * root, 1 - 0.25 * root), abs=1e-12)
+    assert equal.half_width == pytest.approx(0.75 - 0.75 * root, abs=1e-12)
     assert mean_interval([3.0]) == (3.0, -math.inf, math.inf)
+    with pytest.raises(ValueError, match=r"0 … 1, got \[3\.0, 0\.5\]"):
+        mean_interval([3.0, 0.5], (0.0, 1.0))
     with pytest.raises(ValueError, match="at least one value"):
         mean_interval([])
 

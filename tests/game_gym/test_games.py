@@ -231,7 +231,9 @@ def test_a_forfeit_is_the_least_return() -> None:
 
 @pytest.fixture
 def declared() -> Iterator[None]:
+    """Declarations that last for a test, which needs a game without one."""
     before = dict(DECLARED)
+    DECLARED.pop("connect_four", None)
     yield
     DECLARED.clear()
     DECLARED.update(before)

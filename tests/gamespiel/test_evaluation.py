@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
@@ -43,7 +44,7 @@ def run(folder: Path, given: Config, **options: Any) -> dict[str, Any]:
     path: Any = str(output)
     results = evaluate(EvalOptions(config=given, output=path, **options), quiet())
     written: dict[str, Any] = json.loads(output.read_text())
-    assert written == json.loads(json.dumps(results).replace("NaN", "null"))
+    assert written == json.loads(re.sub("NaN|-?Infinity", "null", json.dumps(results)))
     return written
 
 
@@ -252,14 +253,14 @@ def test_tables_are_whole_in_a_narrow_terminal(tmp_path: Path) -> None:
     assert all(word in text for word in ("exploitability", "response", "+0.4167"))
 
 
-def test_brackets_in_a_name_are_shown_and_one_game_has_no_interval(tmp_path: Path) -> None:
+def test_brackets_in_a_name_are_shown_and_one_return_has_no_interval(tmp_path: Path) -> None:
     """Rich would take brackets for markup."""
     output = tmp_path / "[red]" / "result.json"
     _, text = evaluate_aloud(EvalOptions(config(*KUHN), agent="random", num_episodes=1, output=output))
     assert f"written to {output}" in text
     table = text.partition("written to")[0]
     assert "inf" not in table and "nan" not in table
-    assert table.count("±") == 2  # score and return of the two games together
+    assert table.count("±") == 4  # scores of each seat and of both, and the return of both together
 
 
 # -- errors ------------------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -125,6 +127,34 @@ def test_curves_of_one_run(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     (tmp_path / "no step" / "metrics.jsonl").write_text("")
     assert main(["plot", str(tmp_path / "no step")]) == 2
     assert "none of the runs has made a step" in capsys.readouterr().err
+
+
+def test_all_runs_are_named_and_equal_curves_are_seen(runs: Path, tmp_path: Path) -> None:
+    names = [tmp_path / one / ("_$x$-" + "leduc" * 40) for one in ("first", "second")]
+    for name in names:
+        shutil.copytree(runs / "a", name)
+    config = names[1] / "config.yaml"
+    text, changed = re.subn("(learning_rate|gamma|lam|cliprange): .*", r"\1: 0.5", config.read_text())
+    assert changed >= 4  # more keys than a label has
+    config.write_text(text)
+    figure = draw_groups(group_seeds([read_run(name) for name in names]))
+    (legend,) = figure.legends
+    shown = ["".join(text.get_text().split()) for text in legend.get_texts()]
+    assert shown == [f"{name.parent.name}/{name.name}".replace("$", r"\$") for name in names]
+    first, second = figure.axes[0].lines
+    assert list(first.get_ydata()) == list(second.get_ydata())
+    assert first.get_linestyle() == "-" and second.get_linestyle() == "--"
+    assert figure.get_tightbbox().x1 <= figure.get_figwidth()
+
+
+def test_the_exact_share_is_drawn_up_to_the_end(runs: Path) -> None:
+    """Two steps were trained; the share after them is in the summary, and in no row of metrics."""
+    run = read_run(runs / "a")
+    rows = [{"step": 1, "eval/share": 0.5}, {"step": 2, "eval/share": 0.6}]
+    ended = dataclasses.replace(
+        run, rows=rows, summary={"step": 2, "after": {"share of best response": 0.75}}
+    )
+    assert read_curve(ended, "eval/share") == {0: 0.5, 1: 0.6, 2: 0.75}
 
 
 def test_seeds_are_a_band_and_other_keys_another_curve(runs: Path, tmp_path: Path) -> None:

@@ -346,7 +346,8 @@ def test_a_table_of_pairs() -> None:
     assert lines[0] == ["score", "episodes", "before", "after", "change", "95%", "interval"]
     console.print(render_pairs(pair_scores([("a", 0.0), ("b", 0.0)], [("a", 0.0), ("b", 1.0)])))
     last = shown(console).splitlines()[-2].split()
-    assert last[:4] == ["b", "1", "0.000", "1.000"] and last[-1] == "-"
+    # One difference of 1, of those in [-1, 1]: -1 + 2 x 0.025.
+    assert last == ["b", "1", "0.000", "1.000", "+1.000", "-0.950", "…", "+1.000"]
     assert lines[3] == ["hex", "2", "0.500", "1.000", "+0.500", "-0.480", "…", "+1.480"]
 
 
@@ -358,11 +359,11 @@ def test_an_error_of_null_is_none() -> None:
     assert rows["all"].score is not None and rows["all"].score.mean == 1.0
 
 
-def test_a_single_score_has_no_interval(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_equal_scores_leave_doubt(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of scores in [0, 1]: 3/4 sqrt(0.025) = 0.119, and 1 - 1/4 sqrt(0.025) = 0.960."""
     played: dict[str, Any] = {"score": 0.75, "success": True, "error": None, "extra": {}}
-    Console(width=100).print(endpoint_table("one", rows_of([played], lambda record: []), Usage(), None))
-    out = capsys.readouterr().out
-    assert "0.750" in out and "inf" not in out
+    Console(width=100).print(endpoint_table("two", rows_of([played] * 2, lambda record: []), Usage(), None))
+    assert "0.119–0.960" in capsys.readouterr().out
 
 
 # -- the learning curve ------------------------------------------------------------------------------------
