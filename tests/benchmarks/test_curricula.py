@@ -37,6 +37,7 @@ def test_differences_are_seed_by_seed() -> None:
         for seed, score in enumerate(own)
     ]
     found = summary(rows)
-    assert found["uniform"] == {"score": [0.6, None, None], "against_uniform": None}  # they say nothing of luck
+    # Two equal scores say nothing about how they vary.
+    assert found["uniform"] == {"score": [0.6, None, None], "against_uniform": None}
     assert found["stages"]["against_uniform"] == pytest.approx([0, -0.196, 0.196], abs=1e-4)
     assert summary(rows[:1])["uniform"]["score"] == [0.6, None, None]
