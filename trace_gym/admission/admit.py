@@ -1,10 +1,14 @@
 """Admission: the check that a sound question can be asked about a program.
 
+It promises that an honest program's output does not depend on place, time and machine. It is no protection
+against programs that are written to evade it; ``trace_gym.sandbox`` protects the machine from these.
+
 An untrusted program is admitted if all of this is true:
 
 - Its text and input have at most the sizes below. This is checked before anything is compiled.
-- Its text names only modules and names that lead to no clock, process, machine or address, and to no random
-  number without a seed (``trace_gym.admission.reading``). A guarded run finds no way around that.
+- Its text names nothing that follows from a machine and that no world changes
+  (``trace_gym.admission.reading``).
+- It looks at no file outside its folder, and sleeps for at most a second.
 - Its runs in eight or sixteen varied worlds (``trace_gym.admission.worlds``) print the same, write nothing to
   standard error and exit with code 0.
 - The output is not empty, has at most ``MOST_OUTPUT`` bytes, and scores 1 if it is the reply.
@@ -19,13 +23,14 @@ as one that sleeps or loops for ever inside one line.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from task_gym.errors import ProgramError
 from task_gym.visible import show_controls
 from trace_gym.admission import worlds
-from trace_gym.admission.limited import LIMITED, guarded, refusal_of
+from trace_gym.admission.counting import LIMITED
 from trace_gym.admission.measure import OUTPUT_LIMIT, execute
-from trace_gym.admission.reading import refuse, shows_order
+from trace_gym.admission.reading import refuse
 from trace_gym.sandbox import Job, Limits, Result, Sandbox
 from trace_gym.score import is_scorable
 from trace_gym.syntax import parse, too_deep_is_an_error
@@ -103,13 +108,13 @@ def judge(code: str, stdin: str, sandbox: Sandbox) -> Verdict:
         return Verdict("", f"it has more than {MOST_SHOWN:,} bytes with its debug prints", sandbox.level)
     try:
         refusal = refuse(parse(code))
-        counting = guarded(code, MOST_LINES)
+        counting = worlds.guarded(code, MOST_LINES)
     except (SyntaxError, ProgramError) as error:
         return Verdict("", f"it does not parse: {error}", sandbox.level)
     if refusal:
         return Verdict("", refusal, sandbox.level)
-    counted = sandbox.run(counting, stdin, hash_seed=worlds.HASH_SEEDS[0])
-    if refusal := refusal_of(counted.stderr):
+    counted = sandbox.run(counting, stdin, hash_seed=worlds.hash_seeds(code)[0])
+    if refusal := worlds.refusal_of(counted.stderr):
         return Verdict("", refusal, sandbox.level)
     if counted.stderr.endswith(LIMITED):
         return Verdict("", f"it executes more than {MOST_LINES} lines", sandbox.level)
@@ -149,9 +154,8 @@ def runs(code: str, stdin: str) -> list[Job]:
         SyntaxError: the program is not Python.
         ProgramError: the program is nested too deeply, or Python cannot read it.
     """
-    ordered = shows_order(parse(code))
     with too_deep_is_an_error():
-        return worlds.jobs(code, stdin, worlds.WORLDS_FOR_SETS if ordered else worlds.WORLDS)
+        return worlds.jobs(code, stdin)
 
 
 def _compare(code: str, stdin: str, sandbox: Sandbox) -> tuple[str, str]:
@@ -162,9 +166,11 @@ def _compare(code: str, stdin: str, sandbox: Sandbox) -> tuple[str, str]:
     def done(result: Result) -> bool:
         nonlocal reason
         seen.append(result)
-        reason = _failed(result) or (unfit(result.stdout) if len(seen) == 1 else "")
-        if not reason and result.stdout != seen[0].stdout:
-            reason = VARIES
+        reason = _failed(result)
+        if len(seen) == 1:
+            reason = reason or unfit(result.stdout)
+        elif reason or result.stdout != seen[0].stdout:
+            reason = f"{VARIES}: {reason or _difference(seen[0].stdout, result.stdout)}"
         return bool(reason)
 
     sandbox.run_until(runs(code, stdin), done)
@@ -179,6 +185,14 @@ def _failed(result: Result) -> str:
         last = (result.stderr.strip().splitlines() or ["nothing on its standard error"])[-1]
         return f"it ends with status {result.status!r}: {show_controls(last[:200])}"
     return f"it writes to its standard error: {result.stderr[:200]!r}" if result.stderr else ""
+
+
+def _difference(here: str, there: str) -> str:
+    """Returns the first line in which two outputs differ, as they have it."""
+    for number, (line, other) in enumerate(zip_longest(here.split("\n"), there.split("\n")), start=1):
+        if line != other:
+            return f"its line {number} is {line!a:.80} or {other!a:.80}"
+    return "their ends"
 
 
 def unfit(stdout: str) -> str:

@@ -8,8 +8,9 @@ from itertools import cycle, islice
 from typing import NamedTuple
 
 from task_gym.errors import ProgramError
-from trace_gym.admission.admit import OWN_HASH_SEEDS, runs, unfit, unnamed
-from trace_gym.admission.limited import guarded, limited
+from trace_gym.admission.admit import OWN_HASH_SEEDS, runs, unfit
+from trace_gym.admission.counting import limited
+from trace_gym.admission.worlds import guarded
 from trace_gym.mutants.mutate import Mutant, mutants
 from trace_gym.programs.draws import Draws
 from trace_gym.sandbox import Job, Result, Sandbox
@@ -101,8 +102,6 @@ def _run(
     def jobs() -> Iterator[Job]:
         hash_seeds = cycle(OWN_HASH_SEEDS)  # in turn: jobs of different hash seeds run side by side
         for mutant in candidates:
-            if not trusted and unnamed(mutant.code):
-                continue
             try:
                 program = (limited if trusted else guarded)(mutant.code, _MOST_LINES)
             except (ProgramError, SyntaxError):  # nested deeper than its program

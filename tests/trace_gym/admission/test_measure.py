@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from task_gym.errors import ProgramError
-from trace_gym.admission.limited import LIMITED, limited
+from trace_gym.admission.counting import LIMITED, limited
 from trace_gym.admission.measure import execute
 from trace_gym.sandbox import Limits, Sandbox
 

@@ -15,15 +15,6 @@ from tests.trace_gym.play import IDS, Make
 from tests.trace_gym.rows import write_rows
 from trace_gym.backends import local
 
-DRAWING = """\
-import random
-x = 3
-if x > 2:
-    random.seed(9)
-    x = 5
-print(random.random() < 1e-9, x + 4, x * 9, x)
-"""
-
 
 @pytest.fixture
 def make(tmp_path: Path, make_env: Make) -> Make:
@@ -103,16 +94,6 @@ def test_a_number_that_cannot_be_written_anew_gives_way_or_says_so(make: Make) -
     for task_id in (0, 2, 4, 6):
         env.reset(seed=0, options={"task_id": task_id})
         assert env.trace.truth in ("3\n", "9\n")  # 9 where a print of x disturbs it
-
-
-def test_no_version_draws_without_a_seed(make: Make) -> None:
-    """A mutant that leaves the branch out prints "False 7 27 3" in all worlds, but for one draw in 10**9."""
-    env = make(DRAWING, name="CodeTraceChoice-v0")
-    seen: set[str] = set()
-    for task_id in range(3):
-        seen.update(env.reset(seed=0, options={"task_id": task_id})[1]["admissible_commands"])
-    outputs = {output.splitlines()[-1] for output in seen}
-    assert "False 9 45 5" in outputs and "False 7 27 3" not in outputs
 
 
 def test_a_person_sees_control_characters_and_a_model_gets_them(

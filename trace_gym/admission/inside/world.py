@@ -1,4 +1,4 @@
-"""One world of a program's process: what a program should not depend on is otherwise here."""
+"""One world of a program's process: what an honest program does not depend on is otherwise here."""
 
 from __future__ import annotations
 
@@ -6,92 +6,235 @@ import gc
 import os
 import sys
 import time
+import zlib
 from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
     from typing import Any
 
+# In POSIX's notation the sign is that of the way back to UTC. The rules for summer time are countries' own.
+_ZONES = (
+    "UTC0", "AAA-5:30", "BBB8BBS,M3.2.0,M11.1.0", "CCC-13", "DDD3:30", "EEE-1EES,M3.5.0,M10.5.0/3",
+    "FFF-10FFS,M10.1.0,M4.1.0/3", "GGG-9:45", "HHH4HHS,M9.1.6/24,M4.1.6/24", "III-6", "JJJ10:30",
+    "KKK-2KKS,M4.5.5/0,M10.5.4/24", "LLL1LLS,M3.5.0/0,M10.5.0/1", "MMM-3:15", "NNN7",
+    "OOO-12OOS,M9.5.0,M4.1.0/3",
+)  # fmt: skip
+
+_DAY = 86_400
 _NANO = 10**9
+
+_WAITING = ("asyncio", "concurrent", "queue", "selectors", "threading")
+"""Packages that read a clock to wait, and not to show it."""
+
 _kept: list[object] = []
 """Objects that stay, so that the program's own have other addresses."""
+
+_real_sleep = time.sleep
 
 
 class _Plain:
     """An object with a dictionary, as those of most classes."""
 
 
-def change(
-    number: int, pid: int, folder: str, host: str, zone: str, clock: int, names: dict[str, str]
-) -> None:
-    """Changes this process's world. It is called as this module is executed, if ``WORLD`` is defined there.
+def change(number: int, asks_date: bool) -> None:
+    """Changes this process's world to that of a number from 1 on.
+
+    It is called as this module is executed, if ``WORLD`` is defined there.
 
     Args:
-        number: The world's number, by which the heap and the switching of threads differ.
-        pid: The process id.
-        folder: The working directory, made below the present one.
-        host: The host's name.
-        zone: The time zone, in the form of POSIX, which needs no file.
-        clock: Seconds by which all clocks differ.
-        names: Environment variables.
+        number: The world's number.
+        asks_date: Whether the program may ask ``datetime`` for the present.
     """
-    os.mkdir(folder)
-    os.chdir(folder)
-    sys.path[0] = os.getcwd()
-    os.environ.update(names)
-    os.environ["TZ"] = zone
-    time.tzset()
-    _shift_clocks(clock)
-    _rename_process(pid, host)
-    sys.setswitchinterval(1e-5 if number % 2 else 0.05)
+    _move(number)
+    if asks_date:  # datetime in C reads the real clock; in Python it does not, but words its errors otherwise
+        sys.modules["_datetime"] = None  # type: ignore[assignment]
+    # Years, months, days, hours, minutes and seconds differ, and none of them in step with another.
+    _shift_clocks(number * (400 * _DAY + 7 * 3600 + 13 * 60 + 29), 0.37 * number)
+    _change_machine(number)
+    _change_order_of_files(number % 2 == 1)
+    _change_compression()
+    _change_threads(number)
     _shift_large(number)
     _shuffle_heap(number)
 
 
-def _shift_clocks(by: int) -> None:
+def _move(number: int) -> None:
+    """Changes the working directory, the environment and the time zone."""
+    folder = "w" * (1 + number % 5) + str(number * 7)
+    os.mkdir(folder)
+    os.chdir(folder)
+    sys.path[0] = os.environ["TMPDIR"] = os.getcwd()
+    os.environ |= {
+        "HOME": f"/home/user{number}",
+        "USER": f"user{number}",
+        "LOGNAME": f"user{number}",
+        "LANG": ("C", "de_DE.UTF-8", "tr_TR.UTF-8")[number % 3],
+        "COLUMNS": str(40 + 17 * number),
+        "PATH": ":".join(["/bin", "/usr/bin", "/opt/bin"][: 1 + number % 3]),
+        f"WORLD_{number}": "1",
+        "TZ": _ZONES[number],
+    }
+    time.tzset()
+    sys.modules["__main__"].__file__ = os.path.abspath("program.py")
+
+
+def _shift_clocks(by: int, step: float) -> None:
+    """Shifts all clocks; they also go on by a step whenever the program reads one."""
+    steps = 0
+
+    def passed() -> float:
+        nonlocal steps
+        frame: FrameType | None = sys._getframe(2)
+        if frame is not None and frame.f_code.co_name == "time":  # of an asyncio loop
+            frame = frame.f_back
+        reader = "" if frame is None else str(frame.f_globals.get("__name__"))
+        if reader.partition(".")[0] in _WAITING:
+            return by
+        steps += 1
+        return by + steps * step
+
+    def shifted(real: Callable[[], Any], unit: int) -> Callable[[], Any]:
+        return lambda: real() + type(real())(passed() * unit)
+
     for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
-        for suffix, unit in (("", 1), ("_ns", _NANO)):
-            real = getattr(time, name + suffix)
-            setattr(time, name + suffix, _named(_shifted(real, by * unit), real))
+        _replace(time, name, partial(shifted, unit=1))
+        _replace(time, f"{name}_ns", partial(shifted, unit=_NANO))
     for name in ("localtime", "gmtime", "ctime"):
-        real = getattr(time, name)
-        setattr(time, name, _named(_converting(real, time.time), real))
-    time.strftime = _named(_formatting(time.strftime, time.localtime), time.strftime)
-    time.asctime = _named(_formatting(time.asctime, time.localtime), time.asctime)
+        _replace(time, name, partial(_converting, place=0, now=time.time))
+    _replace(time, "asctime", partial(_converting, place=0, now=time.localtime))
+    _replace(time, "strftime", partial(_converting, place=1, now=time.localtime))
 
 
-def _shifted(real: Callable[[], Any], by: int) -> Callable[[], Any]:
-    return lambda: real() + by
+def _converting(real: Callable[..., Any], place: int, now: Callable[[], Any]) -> Callable[..., Any]:
+    """Returns a function that converts the present, of these clocks, if it is not given a time."""
+    return lambda *given: real(*given) if given[place:] not in ((), (None,)) else real(*given[:place], now())
 
 
-def _converting(real: Callable[..., Any], now: Callable[[], float]) -> Callable[..., Any]:
-    return lambda seconds=None: real(now() if seconds is None else seconds)
+def _replace(module: Any, name: str, make: Callable[[Callable[..., Any]], Any]) -> None:
+    """Replaces a function by what ``make`` makes of it, under the same name."""
+    real = getattr(module, name)
+    function = make(real)
+    function.__name__ = function.__qualname__ = real.__name__
+    function.__module__ = real.__module__
+    setattr(module, name, function)
 
 
-def _formatting(real: Callable[..., Any], now: Callable[[], Any]) -> Callable[..., Any]:
-    needed = 1 if real.__name__ == "strftime" else 0
-    return lambda *given: real(*given) if len(given) > needed else real(*given, now())
+def _change_machine(number: int) -> None:
+    processors = 1 + number * 3 % 16
+    name = ("Linux", "FreeBSD")[number % 2]
+    machine = ("x86_64", "aarch64", "riscv64")[number % 3]
+    system = os.uname_result((name, f"host{number * 13}", f"{number}.1", f"#{number}", machine))
+    values = {
+        "getpid": 300 + 37 * number,
+        "getppid": 299 + 37 * number,
+        "uname": system,
+        "cpu_count": processors,
+        "process_cpu_count": processors,
+        "sched_getaffinity": set(range(processors)),
+    }
+    for function, value in values.items():
+        if hasattr(os, function):
+            _replace(os, function, partial(_constant, value))
+    os.name, sys.platform = ("posix", "linux") if number % 2 else ("other", "freebsd14")
+    sys.executable = f"/opt/python{number}/bin/python"
+    for module, function in ((sys, "getsizeof"), (sys, "getrefcount"), (gc, "collect")):
+        _replace(module, function, lambda real: lambda *given: real(*given) + 8 * number)
+    sys.setrecursionlimit(sys.getrecursionlimit() + 50 * number)
 
 
-def _named(made: Callable[..., Any], real: Callable[..., Any]) -> Any:
-    made.__name__ = made.__qualname__ = real.__name__
-    made.__module__ = real.__module__
-    return made
+def _constant(value: Any, real: object) -> Callable[..., Any]:
+    return lambda *given: value
 
 
-def _rename_process(pid: int, host: str) -> None:
-    import posix
+def _change_order_of_files(reverse: bool) -> None:
+    class Entries:
+        """What ``os.scandir`` returns, in another order."""
 
-    system, _, *rest = os.uname()
-    renamed = os.uname_result((system, host, *rest))
-    for module in (os, posix):
-        for name, value in (("getpid", pid), ("getppid", pid - 1), ("uname", renamed)):
-            setattr(module, name, _returning(value, getattr(module, name)))
+        def __init__(self, entries: Any) -> None:
+            with entries:
+                self._entries = iter(sorted(entries, key=lambda entry: entry.name, reverse=reverse))
+
+        def __iter__(self) -> Any:
+            return self._entries
+
+        def __next__(self) -> Any:
+            return next(self._entries)
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            self.close()
+
+        def close(self) -> None:
+            """Does nothing: all entries have been read."""
+
+    _replace(os, "listdir", lambda real: lambda *given: sorted(real(*given), reverse=reverse))
+    _replace(os, "scandir", lambda real: lambda *given: Entries(real(*given)))
 
 
-def _returning(value: Any, real: Callable[..., Any]) -> Any:
-    return _named(lambda: value, real)
+def _change_compression() -> None:
+    """Makes zlib write a few bytes more, as another release of it may; they are read back as before."""
+
+    class Compressor:
+        """A compressor that ends with an empty block more."""
+
+        def __init__(self, real: Any) -> None:
+            self._real, self.compress = real, real.compress
+
+        def flush(self, mode: int = zlib.Z_FINISH) -> bytes:
+            more = self._real.flush(zlib.Z_FULL_FLUSH) if mode == zlib.Z_FINISH else b""
+            return bytes(more + self._real.flush(mode))
+
+        def copy(self) -> Compressor:
+            return Compressor(self._real.copy())
+
+    def compress(data: Any, /, level: int = -1, wbits: int = zlib.MAX_WBITS) -> bytes:
+        compressor: Any = zlib.compressobj(level, wbits=wbits)
+        return bytes(compressor.compress(data) + compressor.flush())
+
+    _replace(zlib, "compressobj", lambda real: lambda *given, **named: Compressor(real(*given, **named)))
+    _replace(zlib, "compress", lambda real: compress)
+
+
+def _waiting_longer(real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, timeout=None: real(self, timeout and min(10 * timeout, timeout + 0.5))
+
+
+def _change_threads(number: int) -> None:
+    """Changes which thread comes first: by delays as a thread starts and writes, sleeps and waits."""
+    import threading
+
+    sys.setswitchinterval(1e-5 if number % 2 else 0.05)
+    main = threading.get_ident()
+    started = written = 0
+
+    def delay(*event: object) -> None:
+        nonlocal started
+        sys.setprofile(None)
+        started += 1
+        _real_sleep((0.0, 0.01 * max(0, 8 - started), 0.02)[number % 3])
+
+    def writing(real: Callable[[str], int]) -> Callable[[str], int]:
+        def write(text: str, /) -> int:
+            nonlocal written
+            if threading.get_ident() != main:
+                written += 1
+                _real_sleep((written * 7 + number * 5) % 11 / 1000)
+            return real(text)
+
+        return write
+
+    threading.setprofile(delay)
+    _replace(sys.stdout, "write", writing)
+    if number % 3 == 0:
+        for kind, name in ((threading.Thread, "join"), (threading.Condition, "wait")):
+            _replace(kind, name, _waiting_longer)
+    if number % 2:
+        _replace(time, "sleep", lambda real: lambda seconds, /: real(min(seconds, 0.0005)))
 
 
 def _shift_large(number: int) -> None:
@@ -135,4 +278,4 @@ def _shuffle_heap(number: int) -> None:
 
 
 if "WORLD" in globals():
-    change(**globals()["WORLD"])
+    change(*globals()["WORLD"])
