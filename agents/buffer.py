@@ -24,8 +24,8 @@ from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.advantages import KnownValues, gae, normalize_by_group
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.agents.tokens.index import Positions
-from gamespiel.agents.tokens.trie import ActionTrie
 
 
 class TurnBatch(NamedTuple):

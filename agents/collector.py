@@ -14,7 +14,7 @@ from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.advantages import FindValues
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.learning.metrics import join_served, rollout_metrics
-from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.models import NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.rollout import Episode, Masks, play

@@ -27,23 +27,28 @@ from gamespiel.agents.archive import Place, describe_space, make_space, read_arc
 from gamespiel.agents.engines import Budgets, Engine, is_small, kernels, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
-from gamespiel.agents.models import memory, suitability
+from gamespiel.agents.models import NEWEST, memory
 from gamespiel.agents.models.adapter_sets import AdapterSets
 from gamespiel.agents.models.adapters import add_adapters
-from gamespiel.agents.models.loading import load_base, load_tokenizer
-from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.models.loading import check_base, load_base, load_tokenizer
 from gamespiel.agents.models.optimizer import ScaledAdamW
 from gamespiel.agents.sampling.decisions import Answer, Decision, Request
 from gamespiel.agents.sampling.local import EngineSampler
 from gamespiel.agents.sampling.noise import DrawnNoise, Noise
 from gamespiel.agents.sampling.sampler import Sampler
 from gamespiel.agents.scoring.scorer import Scorer, Scores
-from gamespiel.agents.tokens import Tokens, inputs
-from gamespiel.agents.tokens.answers import Answers, LegalAnswers, Replies
+from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.answers import (
+    Answers,
+    GivenMasks,
+    LegalAnswers,
+    MissingMaskError,
+    MissingNamesError,
+    Replies,
+)
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.tokens.constraints import Constraint, FreeText
-from gamespiel.agents.tokens.conversations import ConversationCodec, Prompt
-from gamespiel.agents.tokens.inputs import GivenMasks, MissingMaskError, MissingNamesError
+from gamespiel.agents.tokens.conversations import ConversationCodec, is_readable
 from task_gym.errors import check_choice
 
 __all__ = ["LLMPolicy", "MissingMaskError", "MissingNamesError"]
@@ -130,7 +135,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         if use_sde:
             raise ValueError("state-dependent exploration is for continuous actions, not for language models")
         decode = _check_decode(decode, action_space, think)
-        if not inputs.is_readable(observation_space):
+        if not is_readable(observation_space):
             raise ValueError(
                 "LLMPolicy reads texts (a Text space) or token ids (a Box of integers of shape (length,)), "
                 f"got {observation_space}"
@@ -171,7 +176,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         base = load_base(self.model_settings, device, self.seed)
         self.codec = self._make_codec(base.config)
         self.conversations = ConversationCodec(self.codec, self.context_tokens)
-        suitability.check(base, self.codec, self.model_settings.model_name)
+        check_base(base, self.codec, self.model_settings.model_name)
         self.model = add_adapters(base, self.lora_settings, self.seed)
         hidden_size = base.config.get_text_config().hidden_size
         self.value_head = nn.utils.skip_init(nn.Linear, hidden_size, 1, device=device)
@@ -291,22 +296,15 @@ class LLMPolicy(MaskableActorCriticPolicy):
         return policy
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
+        attributes = (
+            "observation_space", "action_space", "answer", "decode", "think", "max_new_tokens", "temperature",
+            "context_tokens", "critic_lr_multiplier", "weight_decay", "betas", "seed",
+        )  # fmt: skip
         return {
-            "observation_space": self.observation_space,
-            "action_space": self.action_space,
+            **{name: getattr(self, name) for name in attributes},
             "lr_schedule": self._dummy_schedule,
             "model": self.model_settings,
             "lora": self.lora_settings,
-            "answer": self.answer,
-            "decode": self.decode,
-            "think": self.think,
-            "max_new_tokens": self.max_new_tokens,
-            "temperature": self.temperature,
-            "context_tokens": self.context_tokens,
-            "critic_lr_multiplier": self.critic_lr_multiplier,
-            "weight_decay": self.weight_decay,
-            "betas": self.betas,
-            "seed": self.seed,
         }
 
     def set_training_mode(self, mode: bool) -> None:
@@ -316,15 +314,16 @@ class LLMPolicy(MaskableActorCriticPolicy):
     # -- inputs --------------------------------------------------------------------------------------------
 
     def prompts(self, observations: Any) -> list[Tokens]:
-        """Returns token sequences of observations (see ``inputs.read_prompts``)."""
-        return [prompt.tokens for prompt in self._read_prompts(observations)]
-
-    def _read_prompts(self, observations: Any) -> list[Prompt]:
-        return inputs.read_prompts(self.conversations, observations)
+        """Returns token sequences of observations (see ``ConversationCodec.read_prompts``)."""
+        return [prompt.tokens for prompt in self.conversations.read_prompts(observations)]
 
     def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
         """Returns observations as a batch, and whether several were given; texts do not become tensors."""
-        return inputs.batch_observations(observation)
+        if isinstance(observation, str):
+            return [observation], False
+        if isinstance(observation, np.ndarray) and np.issubdtype(observation.dtype, np.number):
+            return np.atleast_2d(observation), observation.ndim > 1
+        return observation, True
 
     # -- requests and decisions ----------------------------------------------------------------------------
 
@@ -354,7 +353,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
             NotFiniteError: the model's logits are not finite.
             MemoryLimitError: not even one turn fits into memory.
         """
-        prompts = self._read_prompts(observations)
+        prompts = self.conversations.read_prompts(observations)
         n = len(prompts)
         if constraint is None:
             constraints = self.answers.constraints(observations, action_masks, n)
@@ -394,7 +393,7 @@ class LLMPolicy(MaskableActorCriticPolicy):
         Raises:
             ValueError: an action is not legal.
         """
-        prompts = self._read_prompts(obs)
+        prompts = self.conversations.read_prompts(obs)
         turns = zip(
             prompts,
             self.answers.constraints(obs, action_masks, len(prompts)),

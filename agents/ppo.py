@@ -28,21 +28,18 @@ from stable_baselines3.common.utils import FloatSchedule, check_for_correct_spac
 from stable_baselines3.common.vec_env import VecEnv
 from torch.nn.utils import get_total_norm
 
-from gamespiel.agents import checks, saving, transfer
+from gamespiel.agents import arguments, saving, transfer
 from gamespiel.agents.archive import Place, describe_system, read_archive
 from gamespiel.agents.buffer import TurnBuffer
 from gamespiel.agents.collector import Collector
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings, with_changes
 from gamespiel.agents.learning.advantages import FindValues, explained_variance
-from gamespiel.agents.learning.average import Average
-from gamespiel.agents.learning.coefficients import Coefficients
+from gamespiel.agents.learning.coefficients import AdaptiveKLController, Coefficients, Shaped, schedule_of
 from gamespiel.agents.learning.divergence import Backoff, DivergedError, SkippedUpdates
-from gamespiel.agents.learning.kl_control import AdaptiveKLController
-from gamespiel.agents.learning.magnet import Magnet
 from gamespiel.agents.learning.progress_bar import ProgressBar, list_callbacks
-from gamespiel.agents.learning.schedules import schedule, schedule_of
+from gamespiel.agents.learning.snapshots import Average, Magnet
+from gamespiel.agents.models import AVERAGE, MAGNET, NEWEST
 from gamespiel.agents.models.memory import used_memory
-from gamespiel.agents.models.names import AVERAGE, MAGNET, NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.rollout import Episode
@@ -123,7 +120,7 @@ class LLMPPO(OnPolicyAlgorithm):
             if value is not None and not callable(value):
                 changes[name] = value
         if _init_setup_model:
-            checks.check_arguments(env, total_steps)
+            arguments.check_arguments(env, total_steps)
         self.hyperparameters = chosen = with_changes(
             hyperparameters or Hyperparameters(), changes, "LLMPPO()"
         )
@@ -143,7 +140,7 @@ class LLMPPO(OnPolicyAlgorithm):
             policy_kwargs=dict(policy_kwargs or {}),
             verbose=verbose,
             seed=seed,
-            device=checks.check_device(device),
+            device=arguments.check_device(device),
             _init_setup_model=False,
             supported_action_spaces=(spaces.Discrete, spaces.Text),
         )
@@ -177,14 +174,14 @@ class LLMPPO(OnPolicyAlgorithm):
         self.parts: int | None = self.env.parts if isinstance(self.env, TextVecEnv) else None
         horizon = chosen.kl_horizon if chosen.adaptive_kl else None
         self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
-        self.magnet_schedule = schedule(chosen.magnet_schedule, chosen.magnet_coef, chosen.magnet_end)
+        self.magnet_schedule = Shaped(chosen.magnet_schedule, chosen.magnet_coef, chosen.magnet_end)
         #: The moving reference; None without one.
         self.magnet = Magnet(chosen.magnet_every, chosen.magnet_rate) if chosen.magnet_coef > 0 else None
         #: The result, if that is not the newest policy.
         self.average = Average(chosen.average_decay) if chosen.average_decay > 0 else None
         #: Self-play's pool; None if the environment plays the other seats.
         self.self_play = None if self_play is None else SelfPlay(self_play)
-        checks.check_env(self.env, self_play)
+        arguments.check_env(self.env, self_play)
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:
         """Takes other environments of the same spaces, any number of them.
@@ -195,7 +192,7 @@ class LLMPPO(OnPolicyAlgorithm):
             ValueError: other spaces, or no ``TextVecEnv``.
         """
         wrapped = self._wrap_env(env, self.verbose)
-        checks.check_env(wrapped, None if self.self_play is None else self.self_play.settings)
+        arguments.check_env(wrapped, None if self.self_play is None else self.self_play.settings)
         check_for_correct_spaces(wrapped, self.observation_space, self.action_space)
         self.n_envs = wrapped.num_envs  # no result depends on it, so it may change
         if self.parts is None and isinstance(wrapped, TextVecEnv):
@@ -241,7 +238,7 @@ class LLMPPO(OnPolicyAlgorithm):
         self.rollout_buffer = TurnBuffer(
             self.gamma, self.gae_lambda, numbers.normalize_advantage, self.device, numbers.advantage_scale
         )
-        checks.check_magnet(self)
+        arguments.check_magnet(self)
 
     # -- the loop ------------------------------------------------------------------------------------------
 

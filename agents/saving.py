@@ -23,12 +23,10 @@ from gamespiel.agents.archive import (
     write_archive,
 )
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
+from gamespiel.agents.learning.coefficients import AdaptiveKLController, Shaped
 from gamespiel.agents.learning.divergence import Backoff
-from gamespiel.agents.learning.kl_control import AdaptiveKLController
-from gamespiel.agents.learning.pool import Member
-from gamespiel.agents.learning.schedules import Shaped
+from gamespiel.agents.learning.snapshots import Member, Snapshot
 from gamespiel.agents.models.optimizer import join_state, split_state
-from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.policy import LLMPolicy
 from task_gym.errors import ArgumentError, unknown
 
@@ -59,7 +57,7 @@ def write_model(model: Model, path: Place) -> None:
     moments, groups = split_state(model.policy.optimizer.state_dict())
     snapshots, described = _take_snapshots(model)
     data = {
-        "policy_class": _name_unless_own(model.policy_class, LLMPolicy),
+        "policy_class": _name_class(model.policy_class),
         "observation_space": describe_space(model.observation_space),
         "action_space": describe_space(model.action_space),
         "n_envs": model.n_envs,
@@ -131,8 +129,10 @@ def make_model(
 
 def _arguments_of(data: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Returns the constructor's arguments, and takes those that are given out of ``given``."""
+    if data["policy_class"] is not None and not given.get("policy_class"):
+        raise ArgumentError(_ask_for("policy_class", data["policy_class"]))
     arguments: dict[str, Any] = {
-        "policy": given.pop("policy_class", None) or _choose_class(data["policy_class"], LLMPolicy),
+        "policy": given.pop("policy_class", None) or LLMPolicy,
         "hyperparameters": Hyperparameters(**data["hyperparameters"]),
         "self_play": data["self_play"] and SelfPlaySettings(**data["self_play"]),
         **{name: data[name] for name in _PLAIN_ARGUMENTS},
@@ -233,14 +233,8 @@ def _make_kl(argument: str, described: Any) -> AdaptiveKLController:
     return AdaptiveKLController(**described)
 
 
-def _name_unless_own(cls: type[Any], own: type[Any]) -> str | None:
-    return None if cls is own else f"{cls.__module__}.{cls.__qualname__}"
-
-
-def _choose_class(name: str | None, own: type[Any]) -> type[Any]:
-    if name is not None:
-        raise ArgumentError(_ask_for("policy_class", name))
-    return own
+def _name_class(cls: type[Any]) -> str | None:
+    return None if cls is LLMPolicy else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _ask_for(argument: str, name: str) -> str:

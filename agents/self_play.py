@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gamespiel.agents.hyperparameters import SelfPlaySettings
-from gamespiel.agents.learning.pool import Pool
+from gamespiel.agents.learning.snapshots import Pool, Snapshot
+from gamespiel.agents.models import NEWEST
 from gamespiel.agents.models.adapter_sets import Adapters
-from gamespiel.agents.models.names import NEWEST
-from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.rollout import Episode, Masks
 from gamespiel.agents.sampling import noise
 from gamespiel.agents.sampling.decisions import Answer

@@ -21,12 +21,11 @@ from gamespiel.agents.learning.coefficients import Coefficients
 from gamespiel.agents.learning.divergence import SkippedUpdates
 from gamespiel.agents.learning.metrics import Means
 from gamespiel.agents.learning.terms import Played, Scored, critic_error, select_terms
-from gamespiel.agents.models import memory
-from gamespiel.agents.models.names import BASE, MAGNET
+from gamespiel.agents.models import BASE, MAGNET, memory
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling import noise
-from gamespiel.agents.scoring.given import Given
+from gamespiel.agents.scoring.scorer import Given
 from gamespiel.agents.tokens.index import Positions
 
 log = logging.getLogger(__name__)

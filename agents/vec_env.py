@@ -33,23 +33,6 @@ class TextVecEnv(DummyVecEnv, TextEnvs):
 
     A game can be over before the agent's first turn. Stable-Baselines3 has no place for an episode without
     steps, so ``reset`` and ``step`` skip such episodes and draw again; ``reset_one`` returns them.
-
-    Environments that wait for a server (attribute ``waits``) run in a thread each, so that the requests of
-    one round are under way together. Those whose opponents search (attribute ``searches``) share ``threads``
-    threads. With ``workers``, other processes play them. The results are the same.
-
-    Args:
-        env_fns: Functions that each make a new environment.
-        threads: Threads in which opponents search; None for one per core that this process may use.
-        workers: Play the environments; None to play them here.
-
-    Attributes:
-        threads: As given, or the number of cores.
-        waits: Whether each has a thread. Set it if opponents that reset options name wait for a server.
-        searches: Whether they share threads. Set it if opponents that reset options name search.
-
-    Raises:
-        ValueError: no environments, one environment twice, or spaces that do not fit.
     """
 
     def __init__(

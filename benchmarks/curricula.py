@@ -24,10 +24,10 @@ from stable_baselines3.common.logger import Logger
 
 from benchmarks.ending import Row, end, make_parser, parse, rows_there
 from benchmarks.machine import machine
-from gamespiel.agents.runs.stats import mean_interval
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, resolve
 from gamespiel.measure.episodes import measure_policy
+from task_gym.stats import mean_interval
 
 GAMES: Mapping[str, int] = {
     "leduc_poker": 200_000_000,

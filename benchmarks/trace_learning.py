@@ -31,12 +31,12 @@ from benchmarks.machine import machine
 from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.evaluation import play_seeds, policy_agent
-from gamespiel.agents.runs.stats import Interval, wilson
 from gamespiel.assembly import make_algorithm
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict
 from gamespiel.environments.making import Wrap, make_envs
 from gamespiel.kinds.traces import trace_seeds
+from task_gym.stats import Interval, wilson
 from trace_gym.envs.prompts import render_choice, render_task
 
 PRESET = "tiny-trace"

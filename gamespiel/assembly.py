@@ -24,8 +24,7 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.runs import checkpoint
-from gamespiel.agents.sampling.vllm.checks import Needs
-from gamespiel.agents.sampling.vllm.connect import connect, list_targets
+from gamespiel.agents.sampling.vllm.connect import Needs, connect, list_targets
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, require_built, saved_config
 from gamespiel.environments.curriculum import make_starts, stage_opponents

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from game_gym import exact
 from game_gym.exact import ExactResult, Policy
-from gamespiel.agents.models.names import BASE, NEWEST
+from gamespiel.agents.models import BASE, NEWEST
 from gamespiel.errors import InvalidValueError
 
 if TYPE_CHECKING:

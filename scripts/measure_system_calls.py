@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trace_gym.admission.limited import limited
+from trace_gym.admission.counting import limited
 from trace_gym.programs.builtin import CELLS, generate
 from trace_gym.sandbox import Limits, Sandbox
 from trace_gym.sandbox.jail import filter

@@ -1,8 +1,9 @@
-"""Files that are written whole or not at all, and JSON that is read whoever wrote it."""
+"""Files that are written whole or not at all, and JSON: what can be written, and what is read safely."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -89,3 +90,22 @@ def free_space(place: Path) -> str:
     """Returns how much can be written to a folder or beside a file, as "3.2 MiB are free in 'runs/a'"."""
     folder = next(above for above in (place, *place.absolute().parents) if above.is_dir())
     return f"{shutil.disk_usage(folder).free / 2**20:,.1f} MiB are free in {str(folder)!r}"
+
+
+def to_json(value: Any) -> Any:
+    """Returns ``value`` as JSON data; a number that is not finite becomes None.
+
+    Raises:
+        TypeError: JSON has no such type.
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    raise TypeError(
+        f"a metric must be a number, text, or a list of them, not {type(value).__name__}: {value!r}"
+    )

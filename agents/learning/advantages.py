@@ -60,14 +60,14 @@ def gae(
     return advantages, advantages + values
 
 
-def normalize_by_group(advantages: Floats, groups: Sequence[Hashable], floor: float = SPREAD_FLOOR) -> Floats:
+def normalize_by_group(advantages: Floats, groups: Sequence[Hashable]) -> Floats:
     """Returns advantages of zero mean and unit deviation within each group, shape (turns,) in and out.
 
     Seats of a zero-sum game have different expected scores, and games have different scales. One
     normalisation over all of them would teach "be the luckier seat". A group of one turn, or of equal values,
     says nothing about better or worse and becomes 0.
 
-    A deviation below ``floor`` counts as ``floor``. Once every episode is won, only the critic's error
+    A deviation below ``SPREAD_FLOOR`` counts as that. Once every episode is won, only the critic's error
     remains; at unit deviation it would make the policy unlearn what won.
     """
     out = np.zeros_like(advantages)
@@ -76,7 +76,7 @@ def normalize_by_group(advantages: Floats, groups: Sequence[Hashable], floor: fl
         members.setdefault(group, []).append(index)
     for indices in members.values():
         own = advantages[indices]
-        out[indices] = (own - own.mean()) / max(float(own.std()), floor)
+        out[indices] = (own - own.mean()) / max(float(own.std()), SPREAD_FLOOR)
     return out
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.learning.coefficients import Coefficients
-from gamespiel.agents.models.names import BASE, MAGNET
+from gamespiel.agents.models import BASE, MAGNET
 
 
 @dataclass(frozen=True)

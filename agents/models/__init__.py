@@ -2,6 +2,18 @@
 
 from typing import Any
 
+NEWEST = "newest"
+"""The adapters that learn, as they are."""
+
+BASE = "base"
+"""The model without adapters: the reference policy."""
+
+MAGNET = "magnet"
+"""The moving reference of ``gamespiel.agents.learning.snapshots``."""
+
+AVERAGE = "average"
+"""The average of the last policies, of ``gamespiel.agents.learning.snapshots``."""
+
 LOADING = ("ModelSettings", "load_base", "load_tokenizer")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from gamespiel.agents import transfer
-from gamespiel.agents.models.names import BASE, NEWEST
+from gamespiel.agents.models import BASE, NEWEST
 from task_gym.errors import TaskGymError, nearest
 
 Adapters = Mapping[str, Tensor]

@@ -7,13 +7,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import nn
 
-from gamespiel.agents.models.patches import replace_names
 from gamespiel.agents.models.weights import ModelError
+
+
+@contextmanager
+def replace_names(module: ModuleType, **values: Any) -> Iterator[None]:
+    """Gives names of a module other values within the context."""
+    before = {name: getattr(module, name) for name in values}
+    vars(module).update(values)
+    try:
+        yield
+    finally:
+        vars(module).update(before)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from gamespiel.agents import transfer
 from gamespiel.agents.launch import Launch
-from gamespiel.agents.ranks.alone import RankFailedError, RankLostError, Ranks, RanksDifferError, RanksError
+from gamespiel.agents.ranks import RankFailedError, RankLostError, Ranks, RanksDifferError, RanksError
 from task_gym.errors import TaskGymError
 from task_gym.remote.loop import AbandonedWaitError
 
@@ -106,36 +106,27 @@ class World(Ranks):
         sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
         self._exchange(lambda: dist.all_gather(sizes, torch.tensor([len(sent)]), async_op=True))
         lengths = [int(size) for size in sizes]
-        mine = torch.zeros(max(lengths), dtype=torch.uint8)
-        mine[: len(sent)] = sent
-        found = [torch.empty_like(mine) for _ in range(self.size)]
-        self._exchange(lambda: dist.all_gather(found, mine, async_op=True))
+        padded = torch.zeros(max(lengths), dtype=torch.uint8)
+        padded[: len(sent)] = sent
+        parts = [torch.empty_like(padded) for _ in range(self.size)]
+        self._exchange(lambda: dist.all_gather(parts, padded, async_op=True))
         # This rank's own comes back from its pickle too, so that all ranks hold the same.
-        return [pickle.loads(each.numpy()[:n].data) for each, n in zip(found, lengths, strict=True)]
+        return [pickle.loads(each.numpy()[:n].data) for each, n in zip(parts, lengths, strict=True)]
 
     def share_work(self, work: Callable[[], T]) -> list[T]:
-        failed: Exception | None = None
-        outcome: T | _Failure
-        try:
-            outcome = work()
-        except Exception as error:
-            failed, outcome = error, _Failure(self.rank, error)
-        found = self.gather(outcome)
+        outcome, failed = self._try(work)
+        outcomes = self.gather(outcome)
         if failed is not None:
             raise failed
-        for each in found:
+        for each in outcomes:
             if isinstance(each, _Failure):
                 raise each.error
-        return found  # type: ignore[return-value]  # no failure among them
+        return outcomes  # type: ignore[return-value]  # no failure among them
 
     def lead(self, work: Callable[[], T]) -> T:
         payload, failed = b"", None
         if self.leads:
-            outcome: T | _Failure
-            try:
-                outcome = work()
-            except Exception as error:
-                failed, outcome = error, _Failure(self.rank, error)
+            outcome, failed = self._try(work)
             payload = pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
         size = torch.tensor([len(payload)])
         self._exchange(lambda: dist.broadcast(size, 0, async_op=True))
@@ -149,6 +140,13 @@ class World(Ranks):
         if isinstance(found, _Failure):
             raise found.error
         return found
+
+    def _try(self, work: Callable[[], T]) -> tuple[T | _Failure, Exception | None]:
+        """Returns what ``work`` returned, or its error as others are sent it, and as it is."""
+        try:
+            return work(), None
+        except Exception as error:
+            return _Failure(self.rank, error), error
 
     def agree(self, flag: bool) -> bool:
         flags = torch.tensor([int(flag)])
@@ -246,10 +244,10 @@ class World(Ranks):
                 f"{key!r}: {error!s:.200}"
             ) from error
         self.seconds += time.monotonic() - begun
-        found = pickle.loads(posted)
-        if isinstance(found, _Failure):
-            raise found.error
-        return found
+        outcome = pickle.loads(posted)
+        if isinstance(outcome, _Failure):
+            raise outcome.error
+        return outcome
 
     def fail(self, error: BaseException) -> None:
         """Leaves the group because of an error, and tells the others, so that they need not find out."""

@@ -31,9 +31,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from gamespiel.agents.learning.divergence import Backoff
-from gamespiel.agents.learning.pool import Member
+from gamespiel.agents.learning.snapshots import Member, Snapshot
 from gamespiel.agents.models.optimizer import read_moments, write_moments
-from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.models.weights import WHEELS, identity, share_weights
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.card import Facts, write_card

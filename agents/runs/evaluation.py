@@ -1,19 +1,21 @@
-"""The evaluation loop, the same for a trained policy and for a baseline, and its measures."""
+"""The evaluation loop, the same for a trained policy and for a baseline: its seeds, and its measures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.models.names import NEWEST
-from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
-from gamespiel.agents.runs.stats import Interval, mean_interval, wilson
-from gamespiel.agents.sampling.decisions import Answer
-from gamespiel.agents.sampling.noise import Address, Purpose
+import gymnasium as gym
 
-if TYPE_CHECKING:  # baselines are evaluated without a learning library
+from gamespiel.agents.envs import TextEnvs
+from gamespiel.agents.models import NEWEST
+from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep, play
+from gamespiel.agents.sampling.decisions import Answer
+from gamespiel.agents.sampling.noise import Address, Purpose, episode_seeds
+from task_gym.stats import Interval, mean_interval, wilson
+
+if TYPE_CHECKING:
     from gamespiel.agents.policy import LLMPolicy
     from gamespiel.agents.tokens.constraints import Constraint
 
@@ -151,28 +153,12 @@ def play_seeds(
     return episodes
 
 
-def group_by_game(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
-    """Returns episodes by game, in alphabetical order."""
-    games: dict[Any, list[Episode]] = {}
+def group_by(key: str, episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
+    """Returns episodes by a key of their infos ("game", "opponent", "seat"), those without it last."""
+    groups: dict[Any, list[Episode]] = {}
     for episode in episodes:
-        games.setdefault(episode.info.get("game"), []).append(episode)
-    return dict(sorted(games.items(), key=lambda item: str(item[0])))
-
-
-def group_by_opponent(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
-    """Returns episodes by the opponent that played, in alphabetical order."""
-    opponents: dict[Any, list[Episode]] = {}
-    for episode in episodes:
-        opponents.setdefault(episode.info.get("opponent"), []).append(episode)
-    return dict(sorted(opponents.items(), key=lambda item: str(item[0])))
-
-
-def group_by_seat(episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
-    """Returns episodes by seat, lowest first."""
-    seats: dict[Any, list[Episode]] = {}
-    for episode in episodes:
-        seats.setdefault(episode.info.get("seat"), []).append(episode)
-    return dict(sorted(seats.items(), key=lambda item: (item[0] is None, item[0])))
+        groups.setdefault(episode.info.get(key), []).append(episode)
+    return dict(sorted(groups.items(), key=lambda item: (item[0] is None, item[0])))
 
 
 def policy_agent(
@@ -205,3 +191,47 @@ def policy_agent(
         return [policy.answer_of(decision) for decision in decisions]
 
     return decide
+
+
+PROBES = 64
+"""Seeds that are probed for the environment's seats: enough to find 4 equally likely ones."""
+
+Taken = Callable[[Sequence[int]], Container[int]]
+"""Returns those of some seeds that an evaluation must not play, such as those of training."""
+
+
+def draw_balanced_seeds(
+    env: gym.Env[Any, Any],
+    per_seat: int,
+    seed: int,
+    options: dict[str, Any] | None = None,
+    taken: Taken | None = None,
+) -> list[int]:
+    """Returns episode seeds that give every seat ``per_seat`` episodes, in the order drawn.
+
+    Args:
+        env: The environment, which is reset.
+        per_seat: Episodes per seat.
+        seed: Seed of the draws.
+        options: Options of the resets that find a seed's seat, such as a cheap opponent.
+        taken: See ``Taken``.
+    """
+    stream = episode_seeds(seed, 0, PROBES, Purpose.EVALUATION_TASKS)
+    seats = {_find_seat(env, probe, options) for probe in stream}
+    quota, chosen, block = dict.fromkeys(seats, per_seat), [], 0
+    while any(quota.values()):
+        out = taken(stream) if taken else ()
+        for candidate in stream:
+            if candidate in out:
+                continue
+            seat = _find_seat(env, candidate, options)
+            if quota.get(seat, 0):
+                quota[seat] -= 1
+                chosen.append(candidate)
+        block += 1
+        stream = episode_seeds(seed, block, PROBES, Purpose.EVALUATION_TASKS)
+    return chosen
+
+
+def _find_seat(env: gym.Env[Any, Any], seed: int, options: dict[str, Any] | None) -> Any:
+    return env.reset(seed=seed, options=options)[1].get("seat")

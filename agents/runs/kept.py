@@ -1,4 +1,7 @@
-"""Which checkpoints a run has, which it keeps, and which one a place names. This needs no PyTorch."""
+"""Which checkpoints a run has, which it keeps, which was best, and which one a place names.
+
+This needs no PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from gamespiel.agents.runs.loggers import Row
 from gamespiel.agents.runs.manifest import NAME as MANIFEST
 from gamespiel.agents.runs.manifest import is_whole, sync
 from task_gym.errors import TaskGymError
@@ -41,13 +46,13 @@ def find(place: Path | str) -> Path:
     if (run / "state.json").is_file():
         return run.resolve()
     _finish_moves(run)
-    kept = checkpoints(run)
-    if not kept:
+    paths = checkpoints(run)
+    if not paths:
         raise CheckpointError(
             f"checkpoint: {str(run)!r} was given, which holds none; allowed: a run's folder with "
             f"{FOLDER}/step-N in it, or such a folder itself"
         )
-    return kept[-1]
+    return paths[-1]
 
 
 def read_place(place: Path | str) -> Path:
@@ -93,16 +98,16 @@ def find_whole(run: Path) -> Path:
         CheckpointError: there is none.
     """
     _finish_moves(run)
-    for found in reversed(checkpoints(run)):
-        if is_whole(found):
-            return found.resolve()
+    for path in reversed(checkpoints(run)):
+        if is_whole(path):
+            return path.resolve()
     raise CheckpointError(f"checkpoint: {str(run)!r} was given, which holds none that is whole")
 
 
 def checkpoints(run: Path) -> list[Path]:
     """Returns a run's checkpoints, oldest first, without partial ones."""
-    found = [path for path in (run / FOLDER).glob("step-*") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=step_of)
+    paths = [path for path in (run / FOLDER).glob("step-*") if _NAME.fullmatch(path.name)]
+    return sorted(paths, key=step_of)
 
 
 def step_of(checkpoint: Path) -> int:
@@ -210,3 +215,42 @@ def require_newest(checkpoint: Path) -> None:
             f"overtaken; resume from that one, or from {checkpoint.parent.parent}@{step_of(checkpoint)}, "
             "which moves the later ones aside"
         )
+
+
+@dataclass
+class Best:
+    """The best of a run's evaluations.
+
+    Attributes:
+        step: The step after which it was measured; None if there was none yet.
+        value: Its measure, higher is better.
+        since: Later evaluations, none of which was better.
+    """
+
+    step: int | None = None
+    value: float = 0.0
+    since: int = 0
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Row], metric: str, step: int) -> Best:
+        """Returns the best of the evaluations before a step, from the rows of a metrics file.
+
+        Args:
+            rows: The rows. An evaluation is logged with the step that follows it.
+            metric: The measure's key.
+            step: The step at which the run goes on, whose own evaluation is made again.
+        """
+        best = cls()
+        for row in rows:
+            value, measured = row.get(metric), row["step"] - 1
+            if isinstance(value, int | float) and measured < step:
+                best.add(measured, value)
+        return best
+
+    def add(self, step: int, value: float) -> bool:
+        """Counts an evaluation; returns whether it is the best so far."""
+        if self.step is None or value > self.value:
+            self.step, self.value, self.since = step, value, 0
+            return True
+        self.since += 1
+        return False

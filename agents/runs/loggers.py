@@ -8,9 +8,8 @@ from typing import Any
 
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
-from gamespiel.agents.models.json_data import to_json
 from task_gym.errors import TaskGymError
-from task_gym.files import NO_JSON, append_line, write_atomically
+from task_gym.files import NO_JSON, append_line, to_json, write_atomically
 
 Row = dict[str, Any]
 

@@ -23,8 +23,8 @@ from gamespiel.agents.sampling.descent import TrieDescent, action_probabilities,
 from gamespiel.agents.sampling.drawing import WrittenAnswers, inverse_cdf
 from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.agents.tokens.index import Index
-from gamespiel.agents.tokens.trie import ActionTrie
 
 READ_AT_ONCE = 32
 """The most tokens to a trie's branching nodes that are read in one forward with its prompt, used or not.

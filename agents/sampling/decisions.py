@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.models import NEWEST
 from gamespiel.agents.tokens import Tokens
 
 if TYPE_CHECKING:

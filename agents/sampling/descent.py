@@ -11,7 +11,7 @@ from torch import Tensor
 from gamespiel.agents.sampling.decisions import Request
 from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.tokens import Tokens
-from gamespiel.agents.tokens.trie import ActionTrie, Branch
+from gamespiel.agents.tokens.constraints import ActionTrie, Branch
 
 
 class TrieDescent:

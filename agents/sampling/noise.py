@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,24 +34,6 @@ class Purpose(IntEnum):
     OPPONENTS = 10
 
 
-class Noise(Protocol):
-    """The place of one request's noise, beside that of others that share generators with it."""
-
-    @property
-    def episode(self) -> int:
-        """Returns the position among the numbers of a group."""
-
-    @property
-    def group(self) -> Hashable:
-        """Returns what requests have in common whose numbers come from the same generators."""
-
-    def uniforms(self, depth: int, episodes: Sequence[int] | None = None) -> npt.NDArray[np.float64]:
-        """Returns uniforms in [0, 1) for the depth-th decided token, float64 (episodes,).
-
-        They are those of the group at the given positions, by default of this request alone.
-        """
-
-
 @dataclass(frozen=True)
 class Address:
     """The address of a decision's noise.
@@ -73,9 +54,14 @@ class Address:
 
     @property
     def group(self) -> tuple[int, int, int, int]:
+        """Returns what requests have in common whose numbers come from the same generators."""
         return self.seed, self.purpose, self.step, self.turn
 
     def uniforms(self, depth: int, episodes: Sequence[int] | None = None) -> npt.NDArray[np.float64]:
+        """Returns uniforms in [0, 1) for the depth-th decided token, float64 (episodes,).
+
+        They are those of the group at the given positions, by default of this request alone.
+        """
         places = [self.episode] if episodes is None else list(episodes)
         # A generator's first numbers are the same, however many are drawn.
         row = _generator(*self.group, depth).random(max(places) + 1)
@@ -108,6 +94,10 @@ class DrawnNoise:
 
     def uniforms(self, depth: int, episodes: Sequence[int] | None = None) -> npt.NDArray[np.float64]:
         return self.draw(self.size)[[self.episode] if episodes is None else list(episodes)]
+
+
+Noise = Address | DrawnNoise
+"""The place of one request's noise, beside that of others that share generators with it."""
 
 
 def group_uniforms(noises: Sequence[Noise]) -> Uniforms:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
@@ -17,12 +18,68 @@ from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.decisions import Decision
-from gamespiel.agents.scoring.choices import ChoiceScorer
-from gamespiel.agents.scoring.given import Given, GivenPart, GivenRows
-from gamespiel.agents.scoring.texts import TextScorer
+from gamespiel.agents.scoring.choice_scores import ChoiceScorer
+from gamespiel.agents.scoring.text_scores import TextScorer
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.constraints import FreeText
-from gamespiel.agents.tokens.index import Index, Positions
+from gamespiel.agents.tokens.index import Index, Positions, spans
+
+
+class GivenPart(NamedTuple):
+    """Another policy's numbers for decisions that shared a forward.
+
+    Attributes:
+        where: Positions of the decisions, int64 (b,).
+        counts: Decided tokens of each, int64 (b,).
+        rows: One row per decided token, (k, c): log-probabilities of a node's children, padded with -inf, or
+            of a token, or the hidden state that predicts a token.
+    """
+
+    where: Positions
+    counts: Positions
+    rows: Tensor
+
+    def move(self, device: torch.device) -> GivenPart:
+        """Returns the part on a device."""
+        return self._replace(rows=self.rows.to(device))
+
+
+class GivenRows(NamedTuple):
+    """Another policy's numbers for the decisions of one forward.
+
+    Attributes:
+        rows: See ``GivenPart``.
+        estimator: How divergences from it are found: "exact" or "k3".
+    """
+
+    rows: Tensor
+    estimator: str
+
+
+class Given:
+    """Another policy's numbers for all decisions of a step.
+
+    Args:
+        decisions: Number of decisions in all.
+        parts: Each decision is in one of them.
+        estimator: See ``GivenRows``.
+    """
+
+    def __init__(self, decisions: int, parts: Sequence[GivenPart], estimator: str) -> None:
+        self.estimator = estimator
+        self._first, self._count = np.zeros((2, decisions), dtype=np.int64)
+        width, tables, filled = max(part.rows.shape[1] for part in parts), [], 0
+        for where, counts, rows in parts:
+            self._first[where], self._count[where] = filled + counts.cumsum() - counts, counts
+            filled += len(rows)
+            tables.append(pad(rows, (0, width - rows.shape[1]), value=-torch.inf))
+        self._rows = torch.cat(tables)
+
+    def take(self, where: Positions) -> GivenRows:
+        """Returns the rows of the decisions at these positions, in their order."""
+        rows = transfer.send(spans(self._first, self._count, where), self._rows.device)
+        return GivenRows(self._rows.index_select(0, rows), self.estimator)
+
 
 T = TypeVar("T")
 
@@ -238,15 +295,15 @@ class Scorer:
         self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool
     ) -> list[GivenPart]:
         """Returns the parts of one forward; of several, if memory runs out."""
-        own = [decisions[at] for at in where]
+        group = [decisions[at] for at in where]
 
         def work() -> list[GivenPart]:
             # The engine keeps to the budget by itself. But after it was lowered, logits have to be fewer too.
             lowered, budget = self.budgets.forward_is_lowered, self.budgets.tokens_per_forward
-            groups = self.split(own, budget=budget, mass=mass) if lowered else [np.arange(len(own))]
-            return [self._prepare_part([own[i] for i in g], where[g], estimator, mass) for g in groups]
+            groups = self.split(group, budget=budget, mass=mass) if lowered else [np.arange(len(group))]
+            return [self._prepare_part([group[i] for i in g], where[g], estimator, mass) for g in groups]
 
-        return self.budgets.retry_forward(work, [decision.prompt for decision in own], self._engine.count)
+        return self.budgets.retry_forward(work, [decision.prompt for decision in group], self._engine.count)
 
     def _prepare_part(
         self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +16,27 @@ from torch import Tensor
 
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.codec import ChatCodec
-from gamespiel.agents.tokens.constraints import Constraint, FreeText
-from gamespiel.agents.tokens.inputs import GivenMasks, legal_sets, names_of
-from gamespiel.agents.tokens.trie import ActionTrie
+from gamespiel.agents.tokens.constraints import ActionTrie, Constraint, FreeText
 from task_gym.errors import TaskGymError
+from task_gym.wrappers import NamedText
 
 TRIES_CACHED = 65_536
 
 NAMED_TRIES_CACHED = 4096
 """Fewer than ``TRIES_CACHED``: names differ by state and can be long, and one update reuses them."""
 
+GivenMasks = npt.NDArray[Any] | Tensor
+"""Action masks as callers give them: any type, shape (n, n_actions) or (n_actions,), true = legal."""
 
 UNMASKED = "a policy that writes replies (decode='text') has no distribution under a mask"
+
+
+class MissingMaskError(ValueError):
+    """No action mask, or one of the wrong shape or without a legal action: legality is never guessed."""
+
+
+class MissingNamesError(ValueError):
+    """An observation without the names of its legal actions, given to a policy that answers by name."""
 
 
 class AmbiguousNamesError(TaskGymError, ValueError):
@@ -46,50 +55,6 @@ class NamedLegal(NamedTuple):
     names: tuple[str, ...]
 
 
-class Answers(Protocol):
-    """The answers that a policy may give.
-
-    Attributes:
-        masked: Whether a mask limits them, so that each legal action has a probability.
-    """
-
-    masked: bool
-
-    def constraints(
-        self, observations: Any, action_masks: GivenMasks | None, rows: int
-    ) -> Sequence[Constraint]:
-        """Returns the constraint of each turn's answer.
-
-        Raises:
-            MissingMaskError: a mask is needed, and is missing, of the wrong shape, or allows nothing.
-            MissingNamesError: names are needed, and an observation does not have one per legal action.
-        """
-
-    def legal_sets(self, action_masks: GivenMasks | None, rows: int) -> list[Tokens]:
-        """Returns legal sets, ascending, from masks of shape (rows, n_actions), true = legal.
-
-        Raises:
-            MissingMaskError: the masks are missing, of another shape, or one allows nothing.
-            ValueError: no mask limits these answers.
-        """
-
-    def make_tries(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:
-        """Returns the tries of legal sets, ascending and not empty.
-
-        Raises:
-            ValueError: no mask limits these answers, so legal actions have no probabilities.
-        """
-
-    def list_actions(self, actions: Any) -> Sequence[Any]:
-        """Returns given actions one by one, as ``Constraint.answer_tokens`` takes them."""
-
-    def batch_actions(self, actions: Sequence[int | str], device: torch.device) -> Any:
-        """Returns actions as Stable-Baselines3 takes a batch of them."""
-
-    def format_prediction(self, batch: Any, several: bool) -> Any:
-        """Returns a batch as ``predict`` gives it: an array, or its only item."""
-
-
 class LegalAnswers:
     """The legal actions' texts, in a trie: an answer is a choice among them.
 
@@ -103,35 +68,62 @@ class LegalAnswers:
 
     def __init__(self, codec: ChatCodec, n_actions: int, *, by_name: bool = False) -> None:
         self.codec, self.n_actions, self.by_name = codec, n_actions, by_name
-        self._numbered: Callable[[Tokens], ActionTrie] = lru_cache(TRIES_CACHED)(self._trie_of_numbers)
-        self._named: Callable[[NamedLegal], ActionTrie] = lru_cache(NAMED_TRIES_CACHED)(self._trie_of_names)
+        self.trie_of_numbers: Callable[[Tokens], ActionTrie] = lru_cache(TRIES_CACHED)(self._trie_of_numbers)
+        self.trie_of_names: Callable[[NamedLegal], ActionTrie] = lru_cache(NAMED_TRIES_CACHED)(
+            self._trie_of_names
+        )
 
     def constraints(
         self, observations: Any, action_masks: GivenMasks | None, rows: int
-    ) -> Sequence[ActionTrie]:
+    ) -> Sequence[Constraint]:
+        """Returns the constraint of each turn's answer.
+
+        Raises:
+            MissingMaskError: the masks are missing, of another shape, or one allows nothing.
+            MissingNamesError: names are needed, and an observation does not have one per legal action.
+        """
         return self.make_tries(observations, self.legal_sets(action_masks, rows))
 
     def legal_sets(self, action_masks: GivenMasks | None, rows: int) -> list[Tokens]:
-        return legal_sets(action_masks, rows, self.n_actions)
-
-    def make_tries(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:
-        sets = [tuple(actions) for actions in legal]
-        if not self.by_name:
-            return [self._numbered(actions) for actions in sets]
-        named = zip(sets, names_of(observations, sets), strict=True)
-        return [self.trie_of_names(NamedLegal(actions, names)) for actions, names in named]
-
-    def trie_of_numbers(self, legal: Tokens) -> ActionTrie:
-        """Returns the trie of a legal set whose actions are written as their numbers."""
-        return self._numbered(legal)
-
-    def trie_of_names(self, legal: NamedLegal) -> ActionTrie:
-        """Returns the trie of a legal set whose actions are written as their names.
+        """Returns legal sets, ascending, from masks of shape (rows, n_actions), true = legal.
 
         Raises:
+            MissingMaskError: as ``constraints`` does.
+        """
+        if action_masks is None:
+            raise MissingMaskError(
+                "LLMPolicy needs action_masks: shape (n, n_actions), true = legal; "
+                "gymnasium environments give them as env.unwrapped.action_masks()"
+            )
+        masks = np.atleast_2d(np.asarray(torch.as_tensor(action_masks).cpu()).astype(bool))
+        if masks.shape != (rows, self.n_actions):
+            raise MissingMaskError(
+                f"action masks of shape {masks.shape} came with {rows} observations and {self.n_actions} "
+                f"actions, expected {(rows, self.n_actions)}"
+            )
+        if not masks.any(-1).all():
+            empty = np.flatnonzero(~masks.any(-1)).tolist()
+            raise MissingMaskError(f"the action masks of rows {empty} allow nothing: is the episode over?")
+        # Most masks of a batch repeat, and looking one up is faster than reading it.
+        keys = [row.tobytes() for row in np.packbits(masks, axis=1)]
+        sets = {
+            key: tuple(np.flatnonzero(masks[row]).tolist())
+            for key, row in dict(zip(keys, range(rows), strict=True)).items()
+        }
+        return [sets[key] for key in keys]
+
+    def make_tries(self, observations: Any, legal: Sequence[Sequence[int]]) -> Sequence[ActionTrie]:
+        """Returns the tries of legal sets, ascending and not empty.
+
+        Raises:
+            MissingNamesError: as ``constraints`` does.
             AmbiguousNamesError: the tokenizer cannot tell two names apart.
         """
-        return self._named(legal)
+        sets = [tuple(actions) for actions in legal]
+        if not self.by_name:
+            return [self.trie_of_numbers(actions) for actions in sets]
+        named = zip(sets, _names_of(observations, sets), strict=True)
+        return [self.trie_of_names(NamedLegal(actions, names)) for actions, names in named]
 
     def _trie_of_numbers(self, legal: Tokens) -> ActionTrie:
         return ActionTrie.build({action: self.codec.encode_action(action) for action in legal})
@@ -147,14 +139,16 @@ class LegalAnswers:
             ) from error
 
     def list_actions(self, actions: Any) -> Sequence[int]:
-        given = np.asarray(torch.as_tensor(actions).cpu()).astype(np.int64)
-        chosen: list[int] = given.reshape(-1).tolist()
-        return chosen
+        """Returns given actions one by one, as ``Constraint.answer_tokens`` takes them."""
+        numbers: list[int] = torch.as_tensor(actions).long().reshape(-1).tolist()
+        return numbers
 
     def batch_actions(self, actions: Sequence[int | str], device: torch.device) -> Tensor:
+        """Returns actions as Stable-Baselines3 takes a batch of them."""
         return torch.tensor(list(map(int, actions)), dtype=torch.int64, device=device)
 
     def format_prediction(self, batch: Tensor, several: bool) -> npt.NDArray[np.int64]:
+        """Returns a batch as ``predict`` gives it: an array, or its only item."""
         actions: npt.NDArray[np.int64] = batch.cpu().numpy()
         return actions if several else actions.squeeze(axis=0)
 
@@ -173,7 +167,7 @@ class Replies:
 
     def constraints(
         self, observations: Any, action_masks: GivenMasks | None, rows: int
-    ) -> Sequence[FreeText]:
+    ) -> Sequence[Constraint]:
         return [self.constraint] * rows
 
     def legal_sets(self, action_masks: GivenMasks | None, rows: int) -> list[Tokens]:
@@ -192,3 +186,27 @@ class Replies:
 
     def format_prediction(self, batch: npt.NDArray[np.object_], several: bool) -> Any:
         return batch if several else batch[0]
+
+
+def _names_of(observations: Any, legal: Sequence[Tokens]) -> list[tuple[str, ...]]:
+    """Returns the names of each observation's legal actions, in the order of its legal set.
+
+    Raises:
+        MissingNamesError: an observation has no names, or not one per legal action.
+    """
+    texts = [observations] if isinstance(observations, str) else observations
+    names = []
+    for text, actions in zip(texts, legal, strict=True):
+        count = len(text.names) if isinstance(text, NamedText) else "no"
+        if count != len(actions) or list(actions) != sorted(actions):
+            raise MissingNamesError(
+                f"an observation with {count} names came with the legal actions {list(actions)}, but "
+                "this policy answers by name, one per legal action in ascending order: put the environment "
+                "into task_gym.wrappers.NamedActions"
+            )
+        names.append(tuple(text.names))
+    return names
+
+
+Answers = LegalAnswers | Replies
+"""The answers that a policy may give."""

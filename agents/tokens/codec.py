@@ -63,7 +63,6 @@ class ChatCodec:
 
     Args:
         tokenizer: A transformers tokenizer with a chat template.
-        action_text: Returns the text of an action.
         numbers: Whether actions are answered by number.
         think: Whether the template's switch for thinking is on, if it has one. Then a prompt may end with an
             open ``<think>``.
@@ -79,7 +78,6 @@ class ChatCodec:
     def __init__(
         self,
         tokenizer: Any,
-        action_text: Callable[[int], str] = str,
         *,
         numbers: bool = True,
         think: bool = False,
@@ -87,7 +85,6 @@ class ChatCodec:
         answer_tokens: int = 0,
     ) -> None:
         self.tokenizer = tokenizer
-        self.action_text = action_text
         self.numbers, self.think = numbers, think
         self.positions, self.answer_tokens = positions, answer_tokens
         self._template = self._find_template()
@@ -97,7 +94,9 @@ class ChatCodec:
         self.end_of_turn: int = self._find_end_of_turn()
         self.pad: int = self.end_of_turn if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         self._prompts = Recent(TOKENS_CACHED)
-        self.encode_action: Callable[[int], Tokens] = lru_cache(ANSWERS_CACHED)(self._encode_action)
+        self.encode_action: Callable[[int], Tokens] = lru_cache(ANSWERS_CACHED)(
+            lambda action: self.encode_answer(str(action))
+        )
         self._probe_text = self.prompt_text(QUESTION)
         self._probe = self.encode_text(self._probe_text)
         self.ending = self._find_ending()
@@ -105,7 +104,7 @@ class ChatCodec:
             self._check_digits()
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("tokenizer", "action_text", "numbers", "think", "positions", "answer_tokens")
+        names = ("tokenizer", "numbers", "think", "positions", "answer_tokens")
         return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -174,9 +173,6 @@ class ChatCodec:
     def encode_text(self, text: str) -> Tokens:
         """Returns the tokens of a text, in which control tokens that it spells are read as such."""
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    def _encode_action(self, action: int) -> Tokens:
-        return self.encode_answer(self.action_text(action))
 
     def _encode_prompt(self, text: str) -> Tokens:
         parts = self.cut_controls(text)

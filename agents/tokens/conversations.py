@@ -1,11 +1,16 @@
-"""Conversations as tokens, in which what the policy said stays as it was written."""
+"""Observations as tokens. In conversations, what the policy said stays as it was written."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor
 
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.codec import (
@@ -19,6 +24,7 @@ from gamespiel.agents.tokens.codec import (
     TokenBoundaryError,
 )
 from task_gym.replies import ReplyText
+from task_gym.wrappers import ConversationText
 
 BLOCK = 0.75
 """The share of the context that is left out at a time.
@@ -29,6 +35,14 @@ of a long conversation is read 1.3 times, and between a quarter and all of the c
 
 PIECES_CACHED = 2_000_000
 """Tokens of all cached pieces of conversations; each takes up to 40 bytes."""
+
+
+def is_readable(space: spaces.Space[Any]) -> bool:
+    """Returns whether a space's observations are texts or rows of token ids."""
+    token_ids = (
+        isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.integer) and len(space.shape) == 1
+    )
+    return token_ids or isinstance(space, spaces.Text)
 
 
 class Prompt(NamedTuple):
@@ -73,6 +87,31 @@ class ConversationCodec:
         self._pieces = Recent(PIECES_CACHED)
         self._checked = False
 
+    def read_prompts(self, observations: Any) -> list[Prompt]:
+        """Returns prompts of texts, of conversations, or of right-padded token ids without their padding.
+
+        Raises:
+            ValueError: a row of token ids is all padding.
+        """
+        codec = self.codec
+        if isinstance(observations, Tensor) or (
+            isinstance(observations, np.ndarray) and np.issubdtype(observations.dtype, np.number)
+        ):
+            rows = np.atleast_2d(np.asarray(torch.as_tensor(observations).cpu())).astype(np.int64)
+            filled = rows != codec.pad
+            if not filled.any(-1).all():
+                raise ValueError(f"rows {np.flatnonzero(~filled.any(-1)).tolist()} hold nothing but padding")
+            lengths = rows.shape[1] - filled[:, ::-1].argmax(-1)
+            codec.check_length(int(lengths.max()))
+            return [Prompt(tuple(row[:length].tolist())) for row, length in zip(rows, lengths, strict=True)]
+        texts = [observations] if isinstance(observations, str) else observations
+        return [
+            self.encode(text.messages)
+            if isinstance(text, ConversationText) and text.messages
+            else Prompt(codec.encode_prompt(str(text)))
+            for text in texts
+        ]
+
     def encode(self, messages: Sequence[Mapping[str, str]]) -> Prompt:
         """Returns the tokens that the model reads before it answers the last message.
 
@@ -116,25 +155,25 @@ class ConversationCodec:
 
     def _encode_pieces(self, messages: Sequence[Mapping[str, str]]) -> list[Tokens]:
         """Returns the tokens before the first answer, of the answer, between it and the next, and so on."""
-        cut, said = self._choose_marks(messages)
+        cut_mark, answer_mark = self._choose_marks(messages)
         marked = [
-            {"role": message["role"], "content": said}
+            {"role": message["role"], "content": answer_mark}
             if message["role"] == "assistant"
-            else {"role": message["role"], "content": cut.join(self._cut_text(message["content"]))}
+            else {"role": message["role"], "content": cut_mark.join(self._cut_text(message["content"]))}
             for message in messages
         ]
         answers = [message["content"] for message in messages if message["role"] == "assistant"]
         rendered = self.codec.render(marked, add_generation_prompt=True)
         self.codec.check_ending(rendered)
-        between = rendered.split(said)
+        between = rendered.split(answer_mark)
         if len(between) != len(answers) + 1:
             raise ChatTemplateError(
                 f"the chat template of {self.codec.name} writes {len(between) - 1} of {len(answers)} answers "
                 "of a conversation; allowed: one that writes each as it is"
             )
-        pieces = [self._encode_piece(between[0], cut)]
+        pieces = [self._encode_piece(between[0], cut_mark)]
         for answer, text in zip(answers, between[1:], strict=True):
-            pieces += [self._encode_answer(answer), self._encode_piece(text, cut)]
+            pieces += [self._encode_answer(answer), self._encode_piece(text, cut_mark)]
         return pieces
 
     def _choose_marks(self, messages: Sequence[Mapping[str, str]]) -> tuple[str, str]:

@@ -326,7 +326,7 @@ def load_policy(contender: Contender, console: Console) -> LLMPolicy:
     """Returns a checkpoint's policy, which samples where its configuration says."""
     import torch
 
-    from gamespiel.agents.models.names import NEWEST
+    from gamespiel.agents.models import NEWEST
     from gamespiel.agents.runs import checkpoint
     from gamespiel.assembly import connect_sampler, make_policy
     from gamespiel.config import saved_config

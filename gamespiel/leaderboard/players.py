@@ -220,7 +220,7 @@ KEPT = ("score", "returns", "history")
 
 def load_agent(agent: Agent) -> LLMPolicy:
     """Returns the policy of a checkpoint, or of an untrained model."""
-    from gamespiel.agents.models.names import NEWEST
+    from gamespiel.agents.models import NEWEST
     from gamespiel.assembly import connect_sampler, make_policy
     from gamespiel.comparison.run import load_policy
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.models import NEWEST
 from gamespiel.agents.rollout import Decide, Episode, Masks
 from gamespiel.agents.runs.evaluation import (
     Measured,
     MeasuredReplies,
+    Taken,
     measure,
     measure_replies,
     play_seeds,
     policy_agent,
 )
-from gamespiel.agents.runs.seats import Taken
 from gamespiel.config import Config
 from gamespiel.environments.making import ENVIRONMENTS_AT_ONCE, make_envs, make_played_envs
 from gamespiel.kinds import declaration_of, kind_of

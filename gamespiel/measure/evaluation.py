@@ -202,7 +202,7 @@ def _load_policy(
     """Returns the checkpoint's policy, or the untrained model's; puts the loaded step into ``results``."""
     import torch
 
-    from gamespiel.agents.models.names import NEWEST
+    from gamespiel.agents.models import NEWEST
     from gamespiel.agents.runs import checkpoint
     from gamespiel.assembly import connect_sampler, make_policy
 

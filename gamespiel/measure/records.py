@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.models import NEWEST
 from gamespiel.errors import ConfigError
 from task_gym.contract import ILLEGAL_REWARD
 from task_gym.files import NO_JSON, explain_json, write_atomically

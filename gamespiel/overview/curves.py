@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from gamespiel.agents.runs.stats import mean_interval
 from gamespiel.config import InvalidValueError, to_dict
 from gamespiel.overview.comparing import differing_keys
 from gamespiel.overview.reading import Run, read_run
@@ -20,6 +19,7 @@ from gamespiel.overview.shares import draw_shares, find_shares
 from gamespiel.report.plots import running_mean, stage_changes
 from gamespiel.report.summary import SHARE
 from task_gym.files import write_atomically
+from task_gym.stats import mean_interval
 
 PANELS = (
     ("rollout/reward", "reward"),

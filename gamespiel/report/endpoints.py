@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from gamespiel.agents.runs.stats import Interval, mean_interval, wilson
 from gamespiel.endpoints.completion import Usage
 from gamespiel.report.grid import Grid
+from task_gym.stats import Interval, mean_interval, wilson
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from gamespiel.agents.runs.stats import Interval, mean_interval
 from gamespiel.report.grid import Grid
+from task_gym.stats import Interval, mean_interval
 
 PAIRED_NOTE = (
     "change: mean of the differences, episode by episode, of the same tasks, seeds and seats, with its 95% "

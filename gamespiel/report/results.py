@@ -10,10 +10,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from gamespiel.agents.models.json_data import to_json
 from gamespiel.endpoints import PREFIX
 from gamespiel.errors import InvalidValueError
-from task_gym.files import NO_JSON, write_atomically
+from task_gym.files import NO_JSON, to_json, write_atomically
 
 VALUES = ("sampled", "replies", "exact", "endpoint", "usage", "cost", "comparison", "exploit")
 """The keys of an evaluation's values. All others say what was evaluated, and how."""

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from game_gym.exact import ExactResult
 from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
-from gamespiel.agents.runs.stats import Interval
 from gamespiel.exact import ExactComparison
 from gamespiel.report.grid import Grid
+from task_gym.stats import Interval
 
 SAMPLED_NOTE = (
     "score, success, return: mean and 95% interval (of the success rate, Wilson's; of equal scores, that of "

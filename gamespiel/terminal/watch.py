@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.models import NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.noise import DrawnNoise

@@ -18,8 +18,8 @@ from gamespiel import __version__
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import OnStep
 from gamespiel.agents.runs import checkpoint, kept
-from gamespiel.agents.runs.best import Best
 from gamespiel.agents.runs.card import Facts
+from gamespiel.agents.runs.kept import Best
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import SAVED_NAME, Config, card_facts, save
 from gamespiel.environments.making import evaluation_config, plays_itself

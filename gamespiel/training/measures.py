@@ -12,7 +12,7 @@ from rich.console import Console
 
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import Episode
-from gamespiel.agents.runs.evaluation import Measured, group_by_game, measure
+from gamespiel.agents.runs.evaluation import Measured, group_by, measure
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments.held_out import evaluation_configs, find_taken_seeds
 from gamespiel.environments.making import evaluation_config, plays_itself
@@ -117,7 +117,7 @@ def measure_held_out(config: Config, model: LLMPPO, progress: ShowProgress) -> d
         means.append(measured)
         if len(plays) > 1:
             found[f"eval/score/{name}"] = measured.score.mean
-    groups = group_by_game(everything)
+    groups = group_by("game", everything)
     for game, episodes in groups.items() if len(groups) > 1 else ():
         if (measured := measure(episodes)) is not None:
             found[f"eval/score/{game}"] = measured.score.mean

@@ -24,11 +24,10 @@ import torch
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
 from gamespiel import __version__
-from gamespiel.agents.models.json_data import to_json
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.config import Config, to_dict
 from task_gym.errors import MissingPackageError
-from task_gym.files import write_atomically
+from task_gym.files import to_json, write_atomically
 
 REPORTS = "reports.json"
 """The file of a run that keeps under which names it is reported, so that a resumed run goes on there."""

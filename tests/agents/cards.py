@@ -29,7 +29,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from gamespiel.agents.models import suitability
+from gamespiel.agents import policy as policy_module
 
 CARD = torch.device("cuda", 0)
 aten = torch.ops.aten
@@ -167,8 +167,8 @@ def _reading_when_loaded() -> Iterator[None]:
         finally:
             Seen.working = before
 
-    own = suitability.check
-    with mock.patch.object(suitability, "check", check):
+    own = policy_module.check_base
+    with mock.patch.object(policy_module, "check_base", check):
         yield
 
 

@@ -11,20 +11,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gamespiel.agents.models.names import BASE
+from gamespiel.agents.models import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.choices import ChoiceSampler
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.sampling.texts import TextSampler
-from gamespiel.agents.scoring.choices import ChoiceScorer, ChoiceScores
+from gamespiel.agents.scoring.choice_scores import ChoiceScorer, ChoiceScores
 from gamespiel.agents.scoring.scorer import Scorer
-from gamespiel.agents.scoring.texts import TextScorer, TextScores
+from gamespiel.agents.scoring.text_scores import TextScorer, TextScores
 from gamespiel.agents.tokens.answers import LegalAnswers
 from gamespiel.agents.tokens.codec import ChatCodec
-from gamespiel.agents.tokens.constraints import FreeText
-from gamespiel.agents.tokens.trie import ActionTrie
+from gamespiel.agents.tokens.constraints import ActionTrie, FreeText
 
 Tokens = tuple[int, ...]
 Rows = Sequence[Tokens]

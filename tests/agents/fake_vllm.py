@@ -24,18 +24,18 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import game_gym  # noqa: F401  (registers GameSpiel-v0)
 from gamespiel.agents.hyperparameters import SelfPlaySettings
-from gamespiel.agents.models.names import BASE
+from gamespiel.agents.models import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.noise import Address, Purpose
 from gamespiel.agents.sampling.texts import TextSampler
-from gamespiel.agents.sampling.vllm.checks import Needs
-from gamespiel.agents.sampling.vllm.connect import connect, list_targets
-from gamespiel.agents.sampling.vllm.folders import read_adapters
-from gamespiel.agents.sampling.vllm.reader import LocalReader, NodeQuery
+from gamespiel.agents.sampling.vllm.answers import NodeQuery
+from gamespiel.agents.sampling.vllm.comparison import LocalReader
+from gamespiel.agents.sampling.vllm.connect import Needs, connect, list_targets
 from gamespiel.agents.sampling.vllm.replicas import Patience
 from gamespiel.agents.sampling.vllm.sampler import VllmSampler
 from gamespiel.agents.tokens.constraints import FreeText
@@ -387,3 +387,10 @@ def playing_itself(**more: Any) -> LLMPPO:
 
 def answers_of(model: LLMPPO) -> list[Any]:
     return [(decision.prompt, decision.tokens) for decision in model.rollout_buffer.decisions]
+
+
+def read_adapters(folder: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Returns the settings and the tensors, by the names of a PEFT model's parameters, of a version."""
+    tensors = load_file(folder / "adapter_model.safetensors")
+    settings: Mapping[str, Any] = json.loads((folder / "adapter_config.json").read_text())
+    return settings, {key.removesuffix(".weight") + ".default.weight": t for key, t in tensors.items()}

@@ -23,7 +23,7 @@ from gamespiel.agents.tokens.codec import (
     Recent,
     TokenBoundaryError,
 )
-from gamespiel.agents.tokens.trie import ActionTrie, Branch, Node
+from gamespiel.agents.tokens.constraints import ActionTrie, Branch, Node
 from tests.agents.families import CHATML, chatml, gemma, llama
 
 TEMPLATE = (
@@ -118,12 +118,12 @@ def test_digits_of_two_tokens_and_a_turn_that_cannot_end_are_refused() -> None:
         ChatCodec(tokenizer(eos_token=None))
 
 
-def test_action_texts_of_ones_own_are_checked_too() -> None:
+def test_answers_that_are_no_numbers_are_checked_too() -> None:
     """ "\\n" and "a" merge, "\\n" and "b" do not; neither is a digit."""
-    codec = ChatCodec(tokenizer(("\n", "a")), action_text=lambda action: "ab"[action])
-    assert codec.encode_action(1) == (codec.tokenizer.convert_tokens_to_ids("b"), 0)
+    codec = ChatCodec(tokenizer(("\n", "a")))
+    assert codec.encode_answer("b") == (codec.tokenizer.convert_tokens_to_ids("b"), 0)
     with pytest.raises(TokenBoundaryError, match="tokenises 'a' after a prompt"):
-        codec.encode_action(0)
+        codec.encode_answer("a")
 
 
 def test_pickles() -> None:

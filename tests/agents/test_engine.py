@@ -21,8 +21,8 @@ from gamespiel.agents.engines import (
     UnsupportedModelError,
     make_engine,
 )
+from gamespiel.agents.models import BASE
 from gamespiel.agents.models.loading import load_base
-from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.tokens.codec import TokenBoundaryError

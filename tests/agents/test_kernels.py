@@ -21,8 +21,8 @@ from gamespiel.agents.engines.kernels import NAMES, KernelError, list_active, sw
 from gamespiel.agents.engines.lean_adapters import _Cast, find_adapted
 from gamespiel.agents.engines.token_tree import TokenTree
 from gamespiel.agents.hyperparameters import Hyperparameters
+from gamespiel.agents.models import BASE, NEWEST
 from gamespiel.agents.models.memory_plan import ONE_TILE
-from gamespiel.agents.models.names import BASE, NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.decisions import Decision

@@ -10,8 +10,8 @@ import torch
 from gymnasium import spaces
 from transformers import AutoModelForCausalLM
 
+from gamespiel.agents.models import BASE
 from gamespiel.agents.models.loading import TINY
-from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy, MissingMaskError, MissingNamesError
 from gamespiel.agents.tokens.answers import AmbiguousNamesError
 from task_gym.errors import ArgumentError

@@ -18,8 +18,7 @@ from stable_baselines3.common.utils import update_learning_rate
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from gamespiel.agents.learning.advantages import normalize_by_group
-from gamespiel.agents.learning.kl_control import AdaptiveKLController
-from gamespiel.agents.learning.schedules import schedule
+from gamespiel.agents.learning.coefficients import AdaptiveKLController, Shaped
 from gamespiel.agents.models.optimizer import ScaledAdamW
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
@@ -346,7 +345,7 @@ def test_reading_the_sign_that_says_what_pays() -> None:
     It keeps winning: with all episodes won, the policy must not unlearn. The learning rate falls as in the
     presets, since Adam's steps do not shrink when only noise is left in the gradient.
     """
-    falling = schedule("linear", 1e-3)
+    falling = Shaped("linear", 1e-3)
     model = make_ppo(
         Signs, envs=64, batch_size=64, mini_batch_size=64, kl=FREE, learning_rate=falling, total_steps=40
     )

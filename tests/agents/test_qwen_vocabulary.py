@@ -22,7 +22,7 @@ from game_gym.games import TABLE
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.tokens.codec import ChatCodec
-from gamespiel.agents.tokens.trie import ActionTrie
+from gamespiel.agents.tokens.constraints import ActionTrie
 from scripts.fetch_qwen_vocabulary import PLACE
 from task_gym.wrappers import NamedActions, NamedText
 from tests.agents.families import SIZES

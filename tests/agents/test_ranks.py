@@ -20,7 +20,7 @@ from gamespiel.agents.ranks import world as world_module
 from gamespiel.agents.ranks.world import World, _Failure
 from gamespiel.agents.rollout import play
 from gamespiel.agents.sampling.decisions import Decision
-from gamespiel.agents.tokens.trie import ActionTrie
+from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.assembly import device_of
 from gamespiel.cli import main

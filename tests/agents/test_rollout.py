@@ -16,7 +16,7 @@ from gamespiel.agents.learning.metrics import Means, rollout_metrics
 from gamespiel.agents.rollout import Episode, Turn, play
 from gamespiel.agents.sampling.decisions import Answer, Decision
 from gamespiel.agents.sampling.noise import episode_seeds
-from gamespiel.agents.tokens.trie import ActionTrie
+from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.processes import count_cores
 from task_gym.wrappers import NamedText

@@ -18,14 +18,19 @@ from stable_baselines3.common.logger import Logger
 
 from gamespiel.agents.rollout import Episode, Masks, Turn
 from gamespiel.agents.runs.card import Facts, hub_name, write_card
-from gamespiel.agents.runs.evaluation import group_by_seat, measure, measure_replies, play_seeds, policy_agent
+from gamespiel.agents.runs.evaluation import (
+    draw_balanced_seeds,
+    group_by,
+    measure,
+    measure_replies,
+    play_seeds,
+    policy_agent,
+)
 from gamespiel.agents.runs.loggers import JSONLWriter, MetricsFileError, read_rows, truncate_after
-from gamespiel.agents.runs.seats import draw_balanced_seeds
-from gamespiel.agents.runs.stats import Z95, mean_interval, wilson
 from gamespiel.agents.sampling.decisions import Answer, Decision
-from gamespiel.agents.tokens.constraints import FreeText
-from gamespiel.agents.tokens.trie import ActionTrie
+from gamespiel.agents.tokens.constraints import ActionTrie, FreeText
 from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.stats import Z95, mean_interval, wilson
 from tests.agents.toys import TEXT, Bandit, Stairs, asked, make_policy
 
 
@@ -202,12 +207,12 @@ def test_seats_get_equally_many_episodes_in_the_order_drawn() -> None:
 
 def test_by_seat_is_sorted_and_knows_seatless_games() -> None:
     episodes = [episode(0, seat=1), episode(1), episode(2, seat=0), episode(3, seat=1)]
-    assert {seat: [e.index for e in own] for seat, own in group_by_seat(episodes).items()} == {
+    assert {seat: [e.index for e in own] for seat, own in group_by("seat", episodes).items()} == {
         0: [2],
         1: [0, 3],
         None: [1],
     }
-    assert list(group_by_seat(episodes)) == [0, 1, None]
+    assert list(group_by("seat", episodes)) == [0, 1, None]
 
 
 def test_greedy_takes_the_most_probable_action() -> None:

@@ -19,7 +19,7 @@ from stable_baselines3.common.utils import LinearSchedule
 
 from gamespiel.agents.archive import ArchiveError, describe_space, make_space
 from gamespiel.agents.hyperparameters import SelfPlaySettings
-from gamespiel.agents.learning.kl_control import AdaptiveKLController
+from gamespiel.agents.learning.coefficients import AdaptiveKLController
 from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO

@@ -18,7 +18,7 @@ from gamespiel.agents.rollout import Episode, play
 from gamespiel.agents.sampling.decisions import Answer, Decision
 from gamespiel.agents.self_play import Round, SeatsError, SelfPlay
 from gamespiel.agents.starts import Starts
-from gamespiel.agents.tokens.trie import ActionTrie
+from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures

@@ -11,17 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel.agents.learning.average import Average
-from gamespiel.agents.learning.magnet import Magnet
-from gamespiel.agents.learning.pool import MEMORY, Member, Pool
+from gamespiel.agents.learning.snapshots import MEMORY, Average, Magnet, Member, Pool, Snapshot
+from gamespiel.agents.models import AVERAGE, BASE, MAGNET, NEWEST
 from gamespiel.agents.models.adapter_sets import UnknownAdaptersError
-from gamespiel.agents.models.names import AVERAGE, BASE, MAGNET, NEWEST
-from gamespiel.agents.models.snapshots import Snapshot
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.sampling.noise import Address, Purpose
-from gamespiel.agents.scoring.choices import ChoiceScores
+from gamespiel.agents.scoring.choice_scores import ChoiceScores
 from task_gym.errors import ArgumentError, TaskGymError
 from tests.agents.families import FAMILIES
 from tests.agents.toys import (

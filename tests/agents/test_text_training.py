@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel.agents.learning.kl_control import AdaptiveKLController
-from gamespiel.agents.learning.schedules import schedule
-from gamespiel.agents.models.names import BASE
+from gamespiel.agents.learning.coefficients import AdaptiveKLController, Shaped
+from gamespiel.agents.models import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.decisions import Decision
@@ -171,7 +170,7 @@ def collect_rewards(make_env: Callable[[], Echo], rate: float, **kwargs: Any) ->
     """Returns the rewards of 40 steps of 128 episodes."""
     model = make_ppo(
         make_env, envs=128, batch_size=128, mini_batch_size=32, ppo_epochs=2, kl=FREE,
-        learning_rate=schedule("linear", rate), temperature=1.0, total_steps=40, **kwargs,
+        learning_rate=Shaped("linear", rate), temperature=1.0, total_steps=40, **kwargs,
     )  # fmt: skip
     model.learn()
     return [row["rollout/reward"] for row in rows_of(model)]

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.engines import ENGINES, Budgets, vocabulary
+from gamespiel.agents.models import BASE
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
-from gamespiel.agents.models.names import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.drawing import BLOCK, NotFiniteError, inverse_cdf
 from gamespiel.agents.tokens.codec import ChatCodec

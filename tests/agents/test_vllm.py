@@ -18,18 +18,15 @@ import numpy as np
 import pytest
 import torch
 
+from gamespiel.agents.models import BASE, NEWEST
 from gamespiel.agents.models.adapter_sets import UnknownAdaptersError
-from gamespiel.agents.models.names import BASE, NEWEST
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.vllm import folders as folders_module
 from gamespiel.agents.sampling.vllm import server as vllm_server
-from gamespiel.agents.sampling.vllm.checks import Needs, UnsuitableServerError
-from gamespiel.agents.sampling.vllm.choices import ServedChoices
-from gamespiel.agents.sampling.vllm.comparison import GapError
-from gamespiel.agents.sampling.vllm.connect import connect
+from gamespiel.agents.sampling.vllm.answers import NodeQuery, ServedAnswers
+from gamespiel.agents.sampling.vllm.comparison import GapError, LocalReader, StaleAdaptersError
+from gamespiel.agents.sampling.vllm.connect import Needs, UnsuitableServerError, connect
 from gamespiel.agents.sampling.vllm.folders import AdapterFolders
-from gamespiel.agents.sampling.vllm.probe import StaleAdaptersError
-from gamespiel.agents.sampling.vllm.reader import LocalReader, NodeQuery
 from gamespiel.agents.sampling.vllm.replicas import Patience, Replicas
 from gamespiel.agents.sampling.vllm.server import BrokenAnswerError, Server, ServerError
 from task_gym.errors import ArgumentError
@@ -110,7 +107,7 @@ def test_more_children_than_a_request_may_ask_for(make_server: MakeServer) -> No
     policy, server = make_policy(), make_server()
     query = NodeQuery(BASE, policy.prompts(["x"])[0], tuple(range(10, 310)))
     replicas = Replicas([Server(server.url)], None)
-    (found,) = ServedChoices(replicas).read_nodes([query])
+    (found,) = ServedAnswers(replicas).read_nodes([query])
     replicas.close()
     assert sorted(len(body["logprob_token_ids"]) for body in server.requests) == [44, 128, 128]
     (own,) = LocalReader(policy.engine, policy.adapters).read_nodes([query])

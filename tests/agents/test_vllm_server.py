@@ -24,13 +24,13 @@ import numpy as np
 import pytest
 import torch
 
+from gamespiel.agents.models import BASE, NEWEST
 from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
-from gamespiel.agents.models.names import BASE, NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.agents.sampling.noise import Address, Purpose
-from gamespiel.agents.sampling.vllm.reader import NodeQuery
+from gamespiel.agents.sampling.vllm.answers import NodeQuery
 from gamespiel.agents.sampling.vllm.sampler import VllmSampler
 from gamespiel.config import resolve
 from tests.agents.fake_vllm import Plug, answers_of, plugging

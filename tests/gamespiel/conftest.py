@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gamespiel.agents.models.patches import replace_names
-from gamespiel.agents.models.quantization import plain_peft
+from gamespiel.agents.models.quantization import plain_peft, replace_names
 from gamespiel.report.plots import learning_curve
 from gamespiel.training import run as training
 from tests.gamespiel.runs import small, train_quietly

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamespiel.agents.runs import kept
-from gamespiel.agents.runs.best import Best
-from gamespiel.agents.runs.kept import CheckpointError
+from gamespiel.agents.runs.kept import Best, CheckpointError
 from gamespiel.agents.sampling import noise
 from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 from gamespiel.cli import main

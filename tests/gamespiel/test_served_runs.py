@@ -18,7 +18,7 @@ import pytest
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.agents.sampling.vllm import connect as connecting
-from gamespiel.agents.sampling.vllm.checks import UnsuitableServerError
+from gamespiel.agents.sampling.vllm.connect import UnsuitableServerError
 from gamespiel.assembly import list_urls
 from gamespiel.cli import main
 from gamespiel.config import ConfigError, InvalidValueError, evaluation_notices, from_dict, notices, resolve

@@ -11,7 +11,7 @@ import pytest
 from game_gym.exact import OPPONENTS, find_variant
 from game_gym.tree import GameTree, build_tree
 from gamespiel.agents.rollout import Episode, Turn
-from gamespiel.agents.tokens.trie import ActionTrie
+from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import InvalidValueError, from_dict, resolve
 from gamespiel.environments.tree_values import TreeValues, find_tree

@@ -15,7 +15,6 @@ import pytest
 import torch
 
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.runs.stats import mean_interval, wilson
 from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.sampling.texts import TextSampler
 from gamespiel.agents.tokens.constraints import FreeText
@@ -31,6 +30,7 @@ from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.report.tables import replies_note, replies_table
 from gamespiel.tracks import TrackError, find_track, list_changes, require_one_track
+from task_gym.stats import mean_interval, wilson
 from tests.gamespiel.endpoints.models import Body, ModelStub
 from tests.gamespiel.runs import assert_repeated, evaluate_aloud, quiet, rows_of, small, train_quietly
 

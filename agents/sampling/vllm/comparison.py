@@ -1,22 +1,41 @@
-"""The gap between a server's log-probabilities and those of the model in this process, step by step."""
+"""Servers compared with the model in this process: on a probe, and on a part of each step's draws.
+
+Adapters that never arrive leave a run that learns from an ever older policy without a word (verl#7495).
+"""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from gamespiel.agents.models.names import NEWEST
+from gamespiel.agents.engines import Engine
+from gamespiel.agents.engines.nodes import NodeRead, NodeReader
+from gamespiel.agents.engines.vocabulary import vocabulary_log_probs
+from gamespiel.agents.models import BASE, NEWEST
+from gamespiel.agents.models.adapter_sets import AdapterSets
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.drawing import inverse_cdf
-from gamespiel.agents.sampling.vllm.choices import Draw, mask
-from gamespiel.agents.sampling.vllm.reader import LocalReader, LogProbs
+from gamespiel.agents.sampling.vllm.answers import (
+    IDS,
+    Draw,
+    LogProbs,
+    NodeQuery,
+    mask,
+    node_body,
+    read_children,
+)
+from gamespiel.agents.sampling.vllm.replicas import Job, Replicas
 from gamespiel.agents.sampling.vllm.server import ServerError
+from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.constraints import FreeText
 
-log = logging.getLogger(__name__)
+NOISE = 4.0
+"""Adapters that move the probe by less than so many times the rounding need not show on a server."""
 
 LIMITS = {"float32": 0.01, "float16": 0.05, "bfloat16": 0.15, "quantised": 0.5}
 """Mean gaps, in nats, above which a server does not serve the trainer's model, by the trainer's type.
@@ -35,8 +54,136 @@ ENOUGH = 8
 """Compared draws from which on a mean says something."""
 
 
+class StaleAdaptersError(ServerError):
+    """Adapters that were loaded, and that a server's answers do not follow."""
+
+
 class GapError(ServerError):
     """A server whose log-probabilities are too far from those of the trainer's model."""
+
+
+class LocalReader:
+    """Reads log-probabilities with the engine that also learns.
+
+    Args:
+        engine: Runs the forwards.
+        adapters: The sets of adapters by name.
+    """
+
+    def __init__(self, engine: Engine, adapters: AdapterSets) -> None:
+        self.engine, self.adapters = engine, adapters
+        self._nodes = NodeReader(engine)
+
+    @torch.no_grad()
+    def read_nodes(self, queries: Sequence[NodeQuery]) -> list[LogProbs]:
+        """Returns the unmasked log-probabilities of each query's children, float64 (c,)."""
+        log_probs: dict[int, LogProbs] = {}
+        for name in dict.fromkeys(query.adapters for query in queries):
+            rows = [row for row, query in enumerate(queries) if query.adapters == name]
+            group = [queries[row] for row in rows]
+            with self.adapters.use(name):
+                texts = [query.text for query in group]
+                answers = self.engine.budgets.retry_forward(
+                    partial(self._read, group), texts, self.engine.count
+                )
+            log_probs.update(zip(rows, answers, strict=True))
+        return [log_probs[row] for row in range(len(queries))]
+
+    def _read(self, queries: Sequence[NodeQuery]) -> list[LogProbs]:
+        reads = [NodeRead(row, len(query.text) - 1, query.children) for row, query in enumerate(queries)]
+        states, _ = self._nodes.read([query.text for query in queries], reads, [])
+        children = [query.children for query in queries]
+        log_probs, log_mass = self._nodes.child_log_probs(states, children)
+        unmasked = (log_probs + log_mass[:, None]).double().cpu().numpy()
+        return [row[: len(own)] for row, own in zip(unmasked, children, strict=True)]
+
+    @torch.no_grad()
+    def read_text(self, adapters: str, prompt: Tokens, tokens: Tokens, temperature: float) -> LogProbs:
+        """Returns the log-probabilities of a written text's tokens, float64 (tokens,)."""
+        whole = (*prompt, *tokens[:-1])
+        places = list(range(len(prompt) - 1, len(whole)))
+
+        def read() -> LogProbs:
+            states = self.engine.read([whole], [0] * len(places), places)
+            log_probs = vocabulary_log_probs(self.engine.logits(states), temperature)
+            chosen_log_probs = log_probs[torch.arange(len(tokens)), torch.tensor(tokens)]
+            values: LogProbs = chosen_log_probs.double().cpu().numpy()
+            return values
+
+        with self.adapters.use(adapters):
+            return self.engine.budgets.retry_forward(read, [whole], self.engine.count)
+
+    @torch.no_grad()
+    def likeliest(self, adapters: str, prompt: Tokens, count: int) -> Tokens:
+        """Returns the most probable next tokens, ascending by their ids."""
+        with self.adapters.use(adapters):
+            states = self.engine.read([prompt], [0], [len(prompt) - 1])
+            top = self.engine.logits(states)[0].topk(min(count, self.engine.vocab_size)).indices
+        return tuple(sorted(top.tolist()))
+
+
+@dataclass
+class _Seen:
+    own: LogProbs
+    theirs: dict[str, LogProbs]
+
+
+class Probe:
+    """Compares servers with the model in this process on one prompt.
+
+    Args:
+        replicas: The servers.
+        reader: Reads the model in this process.
+        prompt: The prompt's tokens.
+        limit: The largest mean gap, in nats.
+    """
+
+    def __init__(self, replicas: Replicas, reader: LocalReader, prompt: Tokens, limit: float) -> None:
+        self.replicas, self.reader, self.prompt, self.limit = replicas, reader, prompt, limit
+        self.children = reader.likeliest(BASE, prompt, IDS)
+        self._seen: dict[str, _Seen] = {}
+        self._rounding = 0.0
+
+    def ask(self, name: str, temperature: float = 1.0) -> dict[str, LogProbs]:
+        """Returns the log-probabilities of the probe's tokens by server."""
+        body = {**node_body([self.prompt], self.children), "temperature": temperature}
+        answers = self.replicas.complete_on_each(Job(name, body))
+        return {url: np.array(read_children(choice, self.children)) for url, (choice,) in answers.items()}
+
+    def read(self, name: str) -> LogProbs:
+        """Returns the log-probabilities of the probe's tokens by the model in this process."""
+        (own,) = self.reader.read_nodes([NodeQuery(name, self.prompt, self.children)])
+        return own
+
+    def forget(self, name: str) -> None:
+        self._seen.pop(name, None)
+
+    def check(self, name: str) -> None:
+        """Checks that servers answer with the adapters that have a name now.
+
+        Raises:
+            StaleAdaptersError: their answers did not change, and should have.
+            GapError: they answer otherwise than the model in this process.
+        """
+        now, before = _Seen(self.read(name), self.ask(name)), self._seen.get(name)
+        for url, theirs in now.theirs.items():
+            gap = mean_gap(now.own, theirs)
+            if before is None:
+                self._rounding = max(self._rounding, float(np.abs(now.own - theirs).max()))
+            elif url in before.theirs:
+                moved = float(np.abs(now.own - before.own).max())
+                if moved > NOISE * self._rounding and np.array_equal(theirs, before.theirs[url]):
+                    raise StaleAdaptersError(
+                        f"the vLLM server {url} loaded new adapters and answers as before: the probe's "
+                        f"log-probabilities moved by {moved:.3g} here and by 0 there"
+                    )
+            if gap > self.limit:
+                raise GapError(
+                    f"the vLLM server {url} answers the probe otherwise than the trainer with adapters "
+                    f"{name!r}: log-probabilities differ by {gap:.3g} nats on average, allowed: "
+                    f"{self.limit:g} (run.vllm_gap_limit)"
+                )
+        self._seen[name] = now
 
 
 class Comparison:
@@ -66,23 +213,23 @@ class Comparison:
         """
         self._margins += [_margin(draw.log_probs, draw.uniform) for draw in draws]
         room = min(COMPARED_AT_ONCE, COMPARED - len(self._masked))
-        chosen = [draw for draw in draws if draw.query.adapters == NEWEST][: max(0, room)]
-        if not chosen:
+        newest = [draw for draw in draws if draw.query.adapters == NEWEST][: max(0, room)]
+        if not newest:
             return
-        read = self.reader.read_nodes([draw.query for draw in chosen])
-        uniforms = np.array([draw.uniform for draw in chosen])
-        again = inverse_cdf(mask(read)[0], range(len(chosen)), uniforms)
-        for draw, own, child in zip(chosen, read, again.tolist(), strict=True):
-            self._compare(draw, own)
+        local_log_probs = self.reader.read_nodes([draw.query for draw in newest])
+        uniforms = np.array([draw.uniform for draw in newest])
+        children = inverse_cdf(mask(local_log_probs)[0], range(len(newest)), uniforms)
+        for draw, local, child in zip(newest, local_log_probs, children.tolist(), strict=True):
+            self._compare(draw, local)
             self._differing += child != draw.child
         self._require()
 
-    def _compare(self, draw: Draw, own: LogProbs) -> None:
+    def _compare(self, draw: Draw, local: LogProbs) -> None:
         theirs = draw.log_probs
-        masked, their_masked = own - np.logaddexp.reduce(own), theirs - np.logaddexp.reduce(theirs)
-        self._masked.append(abs(float(masked[draw.child] - their_masked[draw.child])))
-        self._unmasked.append(abs(float(own[draw.child] - theirs[draw.child])))
-        self._shift = max(self._shift, float(np.abs(np.exp(masked) - np.exp(their_masked)).sum()))
+        local_masked, their_masked = local - np.logaddexp.reduce(local), theirs - np.logaddexp.reduce(theirs)
+        self._masked.append(abs(float(local_masked[draw.child] - their_masked[draw.child])))
+        self._unmasked.append(abs(float(local[draw.child] - theirs[draw.child])))
+        self._shift = max(self._shift, float(np.abs(np.exp(local_masked) - np.exp(their_masked)).sum()))
         self._draws += 1
 
     def add_texts(self, decisions: Sequence[Decision]) -> None:
@@ -95,10 +242,10 @@ class Comparison:
             if decision.adapters != NEWEST or len(self._masked) >= COMPARED:
                 continue
             assert isinstance(decision.constraint, FreeText)
-            own = self.reader.read_text(
+            local = self.reader.read_text(
                 NEWEST, decision.prompt, decision.tokens, decision.constraint.temperature
             )
-            gaps: npt.NDArray[np.float64] = np.abs(own - decision.log_probs)
+            gaps: npt.NDArray[np.float64] = np.abs(local - decision.log_probs)
             self._masked += gaps.tolist()
             self._unmasked += gaps.tolist()  # nothing is masked in a text
         self._require()
@@ -123,7 +270,7 @@ class Comparison:
         """
         if not self._masked:
             return {}
-        found = {
+        figures = {
             "gap": float(np.mean(self._masked)),
             "gap_max": max(self._masked),
             "unmasked_gap": float(np.mean(self._unmasked)),
@@ -131,9 +278,9 @@ class Comparison:
             "compared": float(len(self._masked)),
         }
         if self._draws:
-            found["near_ties"] = float(sum(margin <= self._shift for margin in self._margins))
-            found["differing"] = self._differing / self._draws
-        return found
+            figures["near_ties"] = float(sum(margin <= self._shift for margin in self._margins))
+            figures["differing"] = self._differing / self._draws
+        return figures
 
 
 def mean_gap(own: LogProbs, theirs: LogProbs) -> float:

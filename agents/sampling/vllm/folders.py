@@ -11,7 +11,6 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,8 +82,12 @@ class AdapterFolders:
         folder = self.folder / f"{self._written:06d}"
         draft = self.folder / f"{self._written:06d}.part"
         draft.mkdir()
+        # PEFT saves parameters under names without that of the adapter itself.
         save_file(
-            {_peft_name(key): tensor.detach().cpu().contiguous() for key, tensor in adapters.items()},
+            {
+                key.replace(".default.", "."): tensor.detach().cpu().contiguous()
+                for key, tensor in adapters.items()
+            },
             draft / "adapter_model.safetensors",
         )
         (draft / "adapter_config.json").write_text(json.dumps(_config_of(self.lora), indent=2))
@@ -125,20 +128,6 @@ def remove_left_behind(parent: Path) -> None:
         # Under its lock, so that a trainer that is just making its folder sees that it has gone.
         with suppress(Timeout), FileLock(folder / _LOCK).acquire(timeout=0):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def read_adapters(folder: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """Returns the settings and the tensors, by the names of a PEFT model's parameters, of a version."""
-    from safetensors.torch import load_file
-
-    tensors = load_file(folder / "adapter_model.safetensors")
-    settings: Mapping[str, Any] = json.loads((folder / "adapter_config.json").read_text())
-    return settings, {key.removesuffix(".weight") + ".default.weight": t for key, t in tensors.items()}
-
-
-def _peft_name(parameter: str) -> str:
-    """Returns the name under which PEFT saves a parameter: without the adapter's own name."""
-    return parameter.replace(".default.", ".")
 
 
 def _config_of(lora: LoraSettings) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gamespiel.agents.models.names import BASE
+from gamespiel.agents.models import BASE
 from gamespiel.agents.sampling.vllm.server import (
     BrokenAnswerError,
     RefusedError,

@@ -11,19 +11,17 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from gamespiel.agents.models import BASE
 from gamespiel.agents.models.adapter_sets import Adapters, UnknownAdaptersError
-from gamespiel.agents.models.names import BASE
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.decisions import Decision, Request
 from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions
 from gamespiel.agents.sampling.noise import group_uniforms
-from gamespiel.agents.sampling.vllm.choices import ServedChoices
-from gamespiel.agents.sampling.vllm.comparison import Comparison
+from gamespiel.agents.sampling.vllm.answers import ServedAnswers
+from gamespiel.agents.sampling.vllm.comparison import Comparison, Probe
 from gamespiel.agents.sampling.vllm.folders import AdapterFolders
-from gamespiel.agents.sampling.vllm.probe import Probe
 from gamespiel.agents.sampling.vllm.replicas import Replicas, Version
 from gamespiel.agents.sampling.vllm.server import ServerError
-from gamespiel.agents.sampling.vllm.texts import ServedTexts
 from gamespiel.agents.tokens.constraints import FreeText
 from task_gym.errors import nearest
 
@@ -59,7 +57,7 @@ class VllmSampler:
     ) -> None:
         self._replicas, self._folders, self._ranks = replicas, folders, ranks
         self._probe, self._comparison = probe, comparison
-        self._choices, self._texts = ServedChoices(replicas), ServedTexts(replicas)
+        self._answers = ServedAnswers(replicas)
         self._digests: dict[str, bytes] = {}
         #: Makes the servers forget this trainer's adapters and removes the folders; also when Python ends.
         self.close = weakref.finalize(self, _close, replicas, folders)
@@ -119,32 +117,32 @@ class VllmSampler:
             groups.setdefault((free, request.noise is None), []).append(row)
         decisions: dict[int, Decision] = {}
         for (free, greedy), rows in groups.items():
-            own = [requests[row] for row in rows]
-            found = make_decisions(own, self._write_answers(own, free=free, greedy=greedy))
+            group = [requests[row] for row in rows]
+            answers = make_decisions(group, self._write_answers(group, free=free, greedy=greedy))
             if free and not greedy:
-                self._comparison.add_texts(found)
-            decisions.update(zip(rows, found, strict=True))
+                self._comparison.add_texts(answers)
+            decisions.update(zip(rows, answers, strict=True))
         return [decisions[row] for row in range(len(requests))]
 
     def _write_answers(self, requests: Sequence[Request], *, free: bool, greedy: bool) -> WrittenAnswers:
         if free:
-            return self._texts.write(requests)
+            return self._answers.write(requests)
         if greedy:
-            return self._choices.best(requests)
+            return self._answers.best(requests)
         noises = [request.noise for request in requests if request.noise is not None]
-        return self._choices.sample(requests, group_uniforms(noises), self._comparison.add_draws)
+        return self._answers.sample(requests, group_uniforms(noises), self._comparison.add_draws)
 
     def distribution(self, requests: Sequence[Request]) -> list[npt.NDArray[np.float64]]:
         self._require_known(requests)
-        return self._choices.distribution(requests)
+        return self._answers.distribution(requests)
 
     def end_episodes(self) -> None:
         """Does nothing: servers keep what they have read, as long as there is room."""
 
     def take_metrics(self) -> dict[str, float]:
-        found = self._comparison.metrics()
+        figures = self._comparison.metrics()
         self._comparison.begin_step()
-        return found
+        return figures
 
 
 def _key(name: str, digest: bytes) -> str:
@@ -154,11 +152,11 @@ def _key(name: str, digest: bytes) -> str:
 
 def _digest(adapters: Adapters) -> bytes:
     """Returns what differs between sets of adapters."""
-    found = hashlib.blake2b()
+    digest = hashlib.blake2b()
     for name in sorted(adapters):
-        found.update(name.encode())
-        found.update(adapters[name].detach().cpu().contiguous().numpy().tobytes())
-    return found.digest()
+        digest.update(name.encode())
+        digest.update(adapters[name].detach().cpu().contiguous().numpy().tobytes())
+    return digest.digest()
 
 
 def _close(replicas: Replicas, folders: AdapterFolders | None) -> None:

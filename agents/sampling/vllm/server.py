@@ -129,20 +129,13 @@ class Server:
             raise kind(f"the vLLM server {self.url} gave no answer: {said}") from error
         except Failure as failure:
             raise BrokenAnswerError(f"the vLLM server {self.url}: {failure.sentence}") from failure
-        if answer.status_code >= 500:
-            said = _error_of(answer)
-            raise BrokenAnswerError(
-                f"the vLLM server {self.url} failed with status {answer.status_code}: {said}",
-                answer.status_code,
-                said,
-            )
-        if answer.status_code >= 400:
-            said = _error_of(answer)
-            raise RefusedError(
-                f"the vLLM server {self.url} refused {path} with status {answer.status_code}: {said}",
-                answer.status_code,
-                said,
-            )
+        status = answer.status_code
+        said = _error_of(answer) if status >= 400 else ""
+        where = f"with status {status}: {said}"
+        if status >= 500:
+            raise BrokenAnswerError(f"the vLLM server {self.url} failed {where}", status, said)
+        if status >= 400:
+            raise RefusedError(f"the vLLM server {self.url} refused {path} {where}", status, said)
         return answer
 
     async def read(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
@@ -169,8 +162,8 @@ class Server:
     async def version(self) -> str:
         """Returns vLLM's version; "" if the server does not say it."""
         try:
-            found = await self.read("GET", "/version")
-            return str(found["version"])
+            answer = await self.read("GET", "/version")
+            return str(answer["version"])
         except (RefusedError, KeyError, TypeError):
             return ""
 
@@ -180,11 +173,11 @@ class Server:
         Raises:
             ServerError: as ``read`` does, or the answer is no list of models.
         """
-        found = await self.read("GET", "/v1/models")
+        answer = await self.read("GET", "/v1/models")
         try:
             cards = [
                 Card(row["id"], str(row.get("root")), row.get("parent") is None, row.get("max_model_len"))
-                for row in found["data"]
+                for row in answer["data"]
             ]
         except (KeyError, TypeError, AttributeError) as error:
             raise ServerError(f"{self.url}/v1/models lists no models: is it a vLLM server?") from error
@@ -229,9 +222,9 @@ class Server:
             UnreachableError: as ``read`` does, or choices are missing.
             RefusedError: as ``call`` does.
         """
-        found = await self.read("POST", "/v1/completions", body)
+        answer = await self.read("POST", "/v1/completions", body)
         try:
-            choices = sorted(found["choices"], key=lambda choice: int(choice["index"]))
+            choices = sorted(answer["choices"], key=lambda choice: int(choice["index"]))
             indices = [choice["index"] for choice in choices]
         except (KeyError, TypeError, ValueError) as error:
             raise BrokenAnswerError(f"the vLLM server {self.url} answered without choices") from error
@@ -277,7 +270,7 @@ def _check_url(url: str) -> str:
 def _error_of(answer: httpx.Response) -> str:
     """Returns a server's own words about an error."""
     try:
-        found = answer.json()
-        return str(found.get("error", found).get("message", found))[:500]
+        body = answer.json()
+        return str(body.get("error", body).get("message", body))[:500]
     except (ValueError, AttributeError):
         return answer.text[:200]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from game_gym.tree import GameTree
     from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.rollout import Decide, Episode, OnStep
-    from gamespiel.agents.runs.seats import Taken
+    from gamespiel.agents.runs.evaluation import Taken
     from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact import ExactGame

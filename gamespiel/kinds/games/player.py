@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from game_gym.tree import GameTree
     from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.rollout import Decide, Episode
-    from gamespiel.agents.runs.seats import Taken
+    from gamespiel.agents.runs.evaluation import Taken
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact import ExactGame
 
@@ -94,7 +94,7 @@ class GamePlayer(Player[GameKeys]):
         return SEATS * count
 
     def seeds(self, envs: TextEnvs, count: int, seed: int, taken: Taken | None = None) -> list[int]:
-        from gamespiel.agents.runs.seats import draw_balanced_seeds
+        from gamespiel.agents.runs.evaluation import draw_balanced_seeds
 
         # A seat does not depend on the opponent. "first" is the cheapest; upstream's servers have "random".
         local: Any = envs.envs[0].unwrapped
@@ -160,7 +160,7 @@ class GamePlayer(Player[GameKeys]):
 
     def addresses(self, env: GameKeys, count: int, seed: int) -> list[EpisodeAddress]:
         from game_gym.task import Task
-        from gamespiel.agents.runs.seats import draw_balanced_seeds
+        from gamespiel.agents.runs.evaluation import draw_balanced_seeds
 
         self.declaration.check_playable(env, "evaluation")
         _require_one_opponent(env)

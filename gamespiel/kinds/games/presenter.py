@@ -30,11 +30,11 @@ class GamePresenter(Presenter[GameKeys]):
         return env.game
 
     def group_episodes(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
-        from gamespiel.agents.runs.evaluation import group_by_game, group_by_opponent, group_by_seat
+        from gamespiel.agents.runs.evaluation import group_by
 
-        games = group_by_game(episodes)
-        seats = {f"seat {seat}": own for seat, own in group_by_seat(episodes).items()}
-        against = {f"against {name}": own for name, own in group_by_opponent(episodes).items()}
+        games = group_by("game", episodes)
+        seats = {f"seat {seat}": own for seat, own in group_by("seat", episodes).items()}
+        against = {f"against {name}": own for name, own in group_by("opponent", episodes).items()}
         several = {**(games if len(games) > 1 else {}), **(against if len(against) > 1 else {})}
         return {**several, **seats, "all": list(episodes)}
 

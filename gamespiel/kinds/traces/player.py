@@ -16,7 +16,7 @@ from gamespiel.kinds.traces.keys import REPLY_ENVIRONMENT, TraceKeys, reply_envi
 if TYPE_CHECKING:
     from gamespiel.agents.envs import TextEnvs
     from gamespiel.agents.rollout import Episode
-    from gamespiel.agents.runs.seats import Taken
+    from gamespiel.agents.runs.evaluation import Taken
     from gamespiel.endpoints.chat import Chat
 
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gamespiel.agents.rollout import Episode, Masks
-    from gamespiel.agents.runs.evaluation import Measured
-    from gamespiel.agents.runs.seats import Taken
+    from gamespiel.agents.runs.evaluation import Measured, Taken
     from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.agents.vec_env import TextVecEnv
 

@@ -15,8 +15,8 @@ from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.nodes import NodeRead, NodeReader
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.agents.tokens.index import Index, spans
-from gamespiel.agents.tokens.trie import ActionTrie
 
 
 @dataclass(frozen=True)
