@@ -8,6 +8,7 @@ from typing import Any
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import Chat, EndpointError
 from gamespiel.endpoints.completion import Usage
+from task_gym.remote.protocol import REFUSED_ARGUMENTS
 from trace_gym.envs.text import CodeTraceEnv
 
 TIMEOUT = EPISODE_S["trace"]
@@ -41,24 +42,45 @@ def ask_trace(
     if text:  # upstream compares no empty reply
         _, _, _, _, info = env.step(text)
         score = float(info["score"])
-    result = {
+    result = _describe_trace(prompt, asked, text, score) | {"time_taken": time.monotonic() - began}
+    result["extra"] |= {
+        "task_id": task_id,
+        "seed": seed,
+        "usage": usage.to_dict() if usage.requests else None,
+        "by_scoring": info.get("by_scoring"),
+    }
+    return result | {"error": error, "error_type": kind} if error else result
+
+
+def describe_refused_trace(env: CodeTraceEnv, task_id: int, seed: Any, error: str) -> dict[str, Any]:
+    """Returns what upstream's ``evaluate`` returns of a program that no model can be asked about.
+
+    Args:
+        env: The environment that asks.
+        task_id: The task.
+        seed: The seed, as it was given.
+        error: Why no model can be asked.
+    """
+    prompt, info = env.reset(seed=0, options={"task_id": task_id})
+    result = _describe_trace(prompt, info, None, 0.0)
+    result["extra"] |= {"task_id": task_id, "seed": seed, "usage": None, "by_scoring": None}
+    return result | {"error": error, "error_type": REFUSED_ARGUMENTS}
+
+
+def _describe_trace(prompt: str, asked: dict[str, Any], reply: str | None, score: float) -> dict[str, Any]:
+    return {
         "task_name": "Trace",
         "score": score,
         "success": score > 0,
-        "time_taken": time.monotonic() - began,
+        "time_taken": 0.0,
         "extra": {
             "conversation": [
                 {"role": "user", "content": prompt},
-                {"role": "assistant", "content": text or None},
+                {"role": "assistant", "content": reply or None},
             ],
-            "task_id": task_id,
-            "seed": seed,
             "test_result": "1/1" if score > 0 else "0/1",
             "dataset_index": asked["row"],
-            "usage": usage.to_dict() if usage.requests else None,
-            "by_scoring": info.get("by_scoring"),
             "family": asked["family"],
             "level": asked["level"],
         },
     }
-    return result | {"error": error, "error_type": kind} if error else result

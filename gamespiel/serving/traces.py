@@ -6,11 +6,20 @@ import secrets
 from typing import Any
 
 from gamespiel.endpoints.chat import Chat
-from gamespiel.endpoints.traces import ask_trace
-from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Asked, Response, explain_error, turn
+from gamespiel.endpoints.traces import ask_trace, describe_refused_trace
+from gamespiel.serving.actors import (
+    ENDPOINT,
+    MODEL,
+    Actor,
+    Asked,
+    HostError,
+    Response,
+    explain_error,
+    turn,
+)
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.trace_processes import TraceProcesses
-from task_gym.errors import ArgumentError, OptionError
+from task_gym.errors import ArgumentError, OptionError, SeedError
 from task_gym.processes import OFFERED
 from trace_gym.envs.text import CodeTraceEnv
 from trace_gym.programs.base import TASKS
@@ -131,6 +140,8 @@ class TraceActor(Actor[TraceEpisode]):
     ) -> Response:
         """Asks a model for a program's output.
 
+        As upstream, arguments with which no model can be asked are a result with "error".
+
         Args:
             model: The model's name at the endpoint.
             base_url: The endpoint's address, up to and with "/v1".
@@ -140,6 +151,9 @@ class TraceActor(Actor[TraceEpisode]):
             seed: The seed of the model's draws; None for a drawn one.
             task_id: The task; None for a drawn one.
             max_tokens: The most tokens of the reply; None for the endpoint's own limit.
+
+        Raises:
+            HostError: the server may not ask this host.
         """
         self._check_sandbox()
         task = _draw_task(task_id)
@@ -147,7 +161,12 @@ class TraceActor(Actor[TraceEpisode]):
         def play(chat: Chat, drawn: int, limit: float) -> Response:
             return ask_trace(chat, self._make_env(), task, drawn, limit + LATEST)
 
-        return self.ask(Asked(seed, model, base_url, timeout, temperature, api_key, max_tokens), play)
+        try:
+            return self.ask(Asked(seed, model, base_url, timeout, temperature, api_key, max_tokens), play)
+        except HostError:
+            raise
+        except (ArgumentError, SeedError) as error:
+            return describe_refused_trace(self._make_env(), task, seed, str(error))
 
     def end(self) -> None:
         """Gives up the episodes that ``evaluate`` plays, and ends the processes that make traces."""

@@ -24,7 +24,7 @@ from gamespiel.serving.games import GameActor
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.traces import TraceActor
 from task_gym.caller import CALLER, Caller, CallerLeftError
-from task_gym.errors import ArgumentError, TaskIdError
+from task_gym.errors import ArgumentError, OptionError, TaskIdError
 from task_gym.processes import OFFERED
 from task_gym.remote.protocol import Failure, read_reply, read_result
 from tests.game_gym.play import LEDUC, episode, make
@@ -247,6 +247,25 @@ def test_a_trace_of_no_task_id_is_over(given: Any) -> None:
     turn = TraceActor(ServeOptions(env="trace")).reset(given, 0)
     assert (turn["reward"], turn["done"], turn["truncated"], turn["episode_id"]) == (0.0, True, True, None)
     assert (turn["info"]["task_id"], turn["info"]["error"]["type"]) == (None, "generation_error")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("model", 5), ("base_url", None), ("timeout", "x"), ("temperature", -1), ("api_key", 5), ("seed", 1.5)],
+)
+def test_evaluate_of_a_trace_answers_odd_types_with_a_result(name: str, value: Any) -> None:
+    actor = TraceActor(ServeOptions(env="trace"))
+    result = actor.evaluate(**{"task_id": 17, "seed": 0, "base_url": "http://h/v1", name: value})
+    extra, error = result["extra"], result["error"]
+    assert "was given" in error and (result["score"], result["success"]) == (0.0, False)
+    prompt = actor.reset(17, 0)["observation"]
+    assert extra["conversation"] == [
+        {"role": "user", "content": prompt},
+        {"role": "assistant", "content": None},
+    ]
+    assert (result["task_name"], extra["test_result"], extra["usage"]) == ("Trace", "0/1", None)
+    with pytest.raises(OptionError):  # upstream's call fails, too
+        actor.evaluate(task_id="x", seed=0, base_url="http://h/v1")
 
 
 def test_moves_that_are_made_together_are_one_step() -> None:
