@@ -41,6 +41,7 @@ class TurnBatch(NamedTuple):
         old_log_probs: Those of the scorer before the update, float32 (u,); the sampler's, if it found none.
         advantages: float32 (b,).
         returns: float32 (b,).
+        weights: Of each turn in all terms of the loss, float32 (b,); their mean over the buffer is 1.
     """
 
     index: Positions  # type: ignore[assignment]  # hides tuple.index, which nobody calls
@@ -52,6 +53,7 @@ class TurnBatch(NamedTuple):
     old_log_probs: Tensor
     advantages: Tensor
     returns: Tensor
+    weights: Tensor
 
     @property
     def units(self) -> int:
@@ -87,7 +89,8 @@ class TurnBuffer:
         values: The critic's estimates, one per turn.
         advantages: float64 (turns,); None before ``compute_returns_and_advantage``.
         returns: float64 (turns,); likewise.
-        turns: Number of turns that were played; rows are more after ``spread_over_actions``.
+        weights: Of each row in the loss, float64 (rows,); 1 before ``merge_turns``.
+        turns: Number of turns that were played; rows are others after ``merge_turns``.
         variances: Of advantages as ``gae`` has them and of known ones, in squared units of the reward; empty
             if none are known.
     """
@@ -114,6 +117,7 @@ class TurnBuffer:
         self.values: list[float] = []
         self.advantages: npt.NDArray[np.float64] | None = None
         self.returns: npt.NDArray[np.float64] | None = None
+        self.weights: npt.NDArray[np.float64] | None = None
         self.variances: dict[str, float] = {}
         self.turns = 0
         self._unit_sizes: list[npt.NDArray[np.int64]] = []
@@ -145,7 +149,7 @@ class TurnBuffer:
                 f"a decision with {sizes.sum()} decided tokens was given {len(decision.log_probs)} "
                 "log-probabilities, allowed: one for each of them"
             )
-        self.advantages = self.returns = None  # computed before this turn was added
+        self.advantages = self.returns = self.weights = None  # computed before this turn was added
         self._episodes.setdefault(episode, _EpisodeTurns(group)).turns.append(len(self))
         self.turns += 1
         self.decisions.append(decision)
@@ -161,7 +165,7 @@ class TurnBuffer:
 
     def list_episodes(self) -> list[list[int]]:
         """Returns each episode's turns, by their positions in the buffer."""
-        return [episode.turns for episode in self._episodes.values()]
+        return [episode.turns for episode in self._episodes.values() if episode.turns]
 
     def list_prompts(self) -> list[list[int]]:
         """Returns each distinct prompt's turns, by their positions in the buffer."""
@@ -182,6 +186,7 @@ class TurnBuffer:
                 divided by ``scale`` alone: neither their mean nor their deviation is noise.
         """
         self.advantages, self.returns = np.zeros(len(self)), np.zeros(len(self))
+        self.weights = np.ones(len(self))
         groups: list[Hashable] = [None] * len(self)
         rewards, values = np.array(self.rewards), np.array(self.values)
         for episode in self._episodes.values():
@@ -201,41 +206,60 @@ class TurnBuffer:
         elif self.normalize:
             self.advantages = normalize_by_group(self.advantages, groups)
 
-    def spread_over_actions(self, known: Mapping[int, KnownValues]) -> None:
-        """Replaces each turn by one per legal action: the loss is then its mean over the policy that played.
+    def merge_turns(self, known: Mapping[int, KnownValues], *, all_actions: bool) -> None:
+        """Replaces turns of equal prompts and actions by one row, whose weight is their number.
 
-        A positive factor of an advantage is one of PPO's term too. So each action's advantage is multiplied
-        by its probability, and by the rows per turn, over which the loss is a mean. The other terms weigh a
-        turn by its number of legal actions.
+        With ``all_actions``, a turn counts for each legal action by its probability, in the place of the one
+        that was drawn: the loss is then its mean over the policy that played.
+
+        Equal prompts may be of different states, where an action has other advantages. PPO's term is linear
+        in those of one sign, so positive and negative ones are merged apart.
         """
-        rows: list[tuple[Decision, int, float]] = []
+        assert self.returns is not None
+        sums: dict[tuple[Tokens, Tokens, bool], list[float]] = {}
+        rows: list[tuple[Decision, int]] = []
         for number, episode in self._episodes.items():
-            own = known[number]
-            first = len(rows)
-            for turn, chances, gains in zip(episode.turns, own.chances, own.gains, strict=True):
+            played, episode.turns = episode.turns, []
+            for turn, action_probs, gains in zip(
+                played, known[number].chances, known[number].gains, strict=True
+            ):
                 trie = self.decisions[turn].constraint
                 assert isinstance(trie, ActionTrie)
-                given = dict(zip(trie.paths, chances.tolist(), strict=True))
+                chances = dict(zip(trie.paths, action_probs.tolist(), strict=True))
                 for action, gain in zip(trie.paths, gains.tolist(), strict=True):
-                    if not given[action]:  # by underflow; its logarithm is not finite, and its weight is 0
+                    tokens = trie.tokens[action]
+                    weight = chances[action] if all_actions else float(tokens == self.decisions[turn].tokens)
+                    if not weight:
                         continue
-                    log_probs = trie.path_log_probs(action, given)
-                    decision = replace(self.decisions[turn], tokens=trie.tokens[action], log_probs=log_probs)
-                    rows.append((decision, turn, given[action] * gain / self.scale))
-            episode.turns = list(range(first, len(rows)))
-        assert self.returns is not None
-        turns = [turn for _, turn, _ in rows]
-        self.decisions = [decision for decision, _, _ in rows]
-        self.rewards, self.values = [self.rewards[t] for t in turns], [self.values[t] for t in turns]
-        self.advantages = np.array([gain for _, _, gain in rows]) * (len(rows) / self.turns)
-        self.returns = self.returns[turns]
+                    key = self.decisions[turn].prompt, tokens, gain > 0
+                    if key not in sums:
+                        sums[key] = [0.0, 0.0, 0.0, 0.0]
+                        episode.turns.append(len(rows))
+                        decision = self.decisions[turn]
+                        if all_actions:
+                            log_probs = trie.path_log_probs(action, chances)
+                            decision = replace(decision, tokens=tokens, log_probs=log_probs)
+                        rows.append((decision, turn))
+                    for place, value in enumerate((1.0, gain, self.returns[turn], self.values[turn])):
+                        sums[key][place] += weight * value
+        self.decisions = [decision for decision, _ in rows]
+        self.rewards = [self.rewards[turn] for _, turn in rows]
+        weights, gains_, returns, values = np.array(list(sums.values())).reshape(-1, 4).T
+        self.advantages, self.returns = gains_ / weights / self.scale, returns / weights
+        self.values = (values / weights).tolist()
+        self.weights = weights * (len(rows) / weights.sum())
         self._unit_sizes = [_size_units(decision) for decision in self.decisions]
         pairs = zip(self.decisions, self._unit_sizes, strict=True)
-        self._sampler_log_probs = [_sum_units(decision.log_probs, sizes) for decision, sizes in pairs]
+        self._sampler_log_probs = [
+            _sum_units(np.asarray(decision.log_probs, dtype=np.float32), sizes) for decision, sizes in pairs
+        ]
 
-    def count_units(self, index: Positions) -> int:
-        """Returns the number of ratio units of the given turns."""
-        return sum(len(self._unit_sizes[turn]) for turn in index)
+    def weigh(self, index: Positions) -> dict[str, float]:
+        """Returns the weight of the given turns in a mean over turns, and in one over their ratio units."""
+        assert self.weights is not None
+        weights = self.weights[index]
+        sizes = [len(self._unit_sizes[turn]) for turn in index]
+        return {"units": float(weights @ sizes), "turns": float(weights.sum())}
 
     def put_scored(self, index: Sequence[int] | Positions, log_probs: Tensor) -> None:
         """Puts the scorer's log-probabilities of the given turns' units, turn after turn, float32 (u,)."""
@@ -259,7 +283,7 @@ class TurnBuffer:
         Raises:
             RuntimeError: ``compute_returns_and_advantage`` has not been called.
         """
-        if self.advantages is None or self.returns is None:
+        if self.advantages is None or self.returns is None or self.weights is None:
             raise RuntimeError("call compute_returns_and_advantage() before taking minibatches")
 
         def tensor(values: npt.NDArray[np.float64]) -> Tensor:
@@ -279,6 +303,7 @@ class TurnBuffer:
             old_log_probs=transfer.send(self._old_log_probs(index), self.device),
             advantages=tensor(self.advantages),
             returns=tensor(self.returns),
+            weights=tensor(self.weights),
         )
 
     def _repeat_index(self, counts: npt.NDArray[np.int64]) -> Tensor:

@@ -252,5 +252,5 @@ class Collector:
         played = [episode for episode in episodes if not episode.fault]
         known = self.find_values and self.find_values(played)
         buffer.compute_returns_and_advantage(known)
-        if known and self.hyperparameters.all_actions:
-            buffer.spread_over_actions(known)
+        if known:
+            buffer.merge_turns(known, all_actions=self.hyperparameters.all_actions)

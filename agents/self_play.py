@@ -209,6 +209,8 @@ class Round:
             return SeatEpisodes(game.index, None, [game])
         scores = _read_scores(game)
         moved = self._moved[game.index]
+        if not self._both:
+            game.info["snapshot"] = self._names[opponent]
         return SeatEpisodes(
             game.index,
             opponent,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -159,34 +159,28 @@ class Update:
     # -- what is read together -----------------------------------------------------------------------------
 
     def _draw_batches(self, epoch: int) -> list[Positions]:
-        """Returns the turns of an epoch's optimizer steps; the last of them may be fewer."""
+        """Returns the turns of an epoch's optimizer steps, as many as weigh enough; the last may be fewer."""
         drawn = 0 if self._same_forwards else epoch
+        batches, turns, weight = list[Positions](), list[int](), 0.0
         groups = self._list_groups()
-        batches = self._draw_turns(drawn) if groups is None else self._draw_groups(groups, drawn)
+        for group in noise.permutation(self.seed, self.step, drawn, len(groups)):
+            turns += groups[group]
+            weight += self.buffer.weigh(np.array(groups[group]))["turns"]
+            if weight > self._batch_size - 1e-6:
+                batches.append(np.array(turns))
+                turns, weight = [], 0.0
+        batches += [np.array(turns)] if turns else []
         if drawn == epoch:
             return batches
         return [batches[i] for i in noise.permutation(self.seed, self.step, epoch, len(batches))]
 
-    def _draw_turns(self, epoch: int) -> list[Positions]:
-        n, size = len(self.buffer), self._batch_size
-        order = noise.permutation(self.seed, self.step, epoch, n)
-        return [order[start : start + size] for start in range(0, n, size)]
-
-    def _list_groups(self) -> list[list[int]] | None:
-        """Returns the turns that stay together, which are read together; None if each is drawn alone."""
+    def _list_groups(self) -> list[list[int]]:
+        """Returns the turns that stay together, because they are read together."""
         if self.buffer.whole_episodes:
             return self.buffer.list_episodes()
-        return self.buffer.list_prompts() if self.hyperparameters.minibatch_unit == "prompt" else None
-
-    def _draw_groups(self, groups: Sequence[list[int]], epoch: int) -> list[Positions]:
-        """Returns the turns of whole groups, as many groups as it takes to have enough turns."""
-        batches, turns = list[Positions](), list[int]()
-        for group in noise.permutation(self.seed, self.step, epoch, len(groups)):
-            turns += groups[group]
-            if len(turns) >= self._batch_size:
-                batches.append(np.array(turns))
-                turns = []
-        return [*batches, np.array(turns)] if turns else batches
+        if self.hyperparameters.minibatch_unit == "prompt":
+            return self.buffer.list_prompts()
+        return [[turn] for turn in range(len(self.buffer))]
 
     @property
     def _batch_size(self) -> int:
@@ -303,7 +297,7 @@ class Update:
         """Accumulates the gradient of the mean loss of these turns, as far as this rank reads them."""
         made = _Attempt()
         self.optimizer.zero_grad(set_to_none=True)
-        totals = {"units": self.buffer.count_units(index), "turns": len(index)}
+        totals = self.buffer.weigh(index)
         for batch in self._split_forwards(index):
             loss = self._sum_terms(batch, totals, made)
             made.losses.append(loss.detach())
@@ -325,9 +319,9 @@ class Update:
         made.read()
         made.join(self.ranks)
 
-    def _sum_terms(self, batch: TurnBatch, totals: dict[str, int], made: _Attempt) -> Tensor:
+    def _sum_terms(self, batch: TurnBatch, totals: Mapping[str, float], made: _Attempt) -> Tensor:
         """Returns the forward's part of the loss, the sum of its terms, and notes their metrics."""
-        counts = {"units": batch.units, "turns": len(batch.index)}
+        counts = self.buffer.weigh(batch.index)
         scored, played = self._score_forward(batch, made)
         parts: dict[str, Tensor] = {}
         for term in self._terms:
@@ -362,6 +356,8 @@ class Update:
             sampler_log_probs=batch.sampler_log_probs,
             advantages=batch.advantages.index_select(0, batch.turn_of_unit),
             returns=batch.returns,
+            unit_weights=batch.weights.index_select(0, batch.turn_of_unit),
+            turn_weights=batch.weights,
         )
         return scored, played
 
@@ -384,9 +380,9 @@ class _Attempt:
     gaps: list[Tensor] = field(default_factory=list)
     means: Means = field(default_factory=Means)
     finite: bool = True
-    _added: list[tuple[str, Tensor | float, int]] = field(default_factory=list)
+    _added: list[tuple[str, Tensor | float, float]] = field(default_factory=list)
 
-    def add(self, name: str, value: Tensor | float, weight: int) -> None:
+    def add(self, name: str, value: Tensor | float, weight: float) -> None:
         """Adds to a weighted mean what is a number already, or a scalar on the device."""
         self._added.append((name, value.detach() if isinstance(value, Tensor) else value, weight))
 

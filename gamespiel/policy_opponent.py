@@ -155,4 +155,4 @@ def draw(odds: Sequence[float], uniform: float) -> int:
     return min(int(np.searchsorted(ends, uniform * ends[-1], side="right")), len(odds) - 1)
 
 
-register_opponent("policy", PolicyOpponent, usage=USAGE, takes_argument=True)
+register_opponent("policy", PolicyOpponent, usage=USAGE, takes_argument=True, find_policy=find_policy)

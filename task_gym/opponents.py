@@ -7,7 +7,7 @@ again. A new opponent is one file that ends in ``register_opponent``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -88,6 +88,19 @@ class Seating:
 Factory = Callable[[Seating], Opponent]
 
 
+class KnownPolicy(Protocol):
+    """The policy of an opponent whose probabilities can be asked for."""
+
+    @property
+    def form(self) -> Mapping[str, Any]:
+        """The form of its prompts: keywords of ``game_gym.exact.information_states``."""
+
+    def list_probabilities(
+        self, texts: Sequence[str], legal: Sequence[Sequence[int]]
+    ) -> Sequence[Sequence[float]]:
+        """Returns the probabilities of the legal actions of each prompt."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One registered opponent.
@@ -109,6 +122,8 @@ class Entry:
         waits: Whether it waits for a server, so that threads can overlap the moves of several episodes.
         searches: Whether it computes its moves for long, outside this process's Python lock, so that as many
             threads as there are cores can search at once, and a trainer's model can decide meanwhile.
+        find_policy: The argument to its policy; raises ``OpponentError`` if there is none. None if its
+            probabilities are not known.
     """
 
     name: str
@@ -120,6 +135,7 @@ class Entry:
     illegal: str
     waits: bool = False
     searches: bool = False
+    find_policy: Callable[[str], KnownPolicy] | None = None
 
 
 _REGISTRY: dict[str, Entry] = {}
@@ -136,6 +152,7 @@ def register_opponent(
     illegal: str = "raise",
     waits: bool = False,
     searches: bool = False,
+    find_policy: Callable[[str], KnownPolicy] | None = None,
 ) -> None:
     """Adds an opponent. The same factory may be registered again, with other settings.
 
@@ -155,6 +172,7 @@ def register_opponent(
         illegal: "raise", "forfeit" or "random"; see ``Entry``.
         waits: See ``Entry``.
         searches: See ``Entry``.
+        find_policy: See ``Entry``.
 
     Raises:
         OpponentError: the name is taken or not a word, the factory is no function or a class without the
@@ -176,8 +194,9 @@ def register_opponent(
     if isinstance(factory, type):
         _check_methods(name, factory)
     _REGISTRY[name] = Entry(
-        name, factory, usage or name, takes_argument, why_not_replayable, stand_in, illegal, waits, searches
-    )
+        name, factory, usage or name, takes_argument, why_not_replayable, stand_in, illegal, waits, searches,
+        find_policy,
+    )  # fmt: skip
 
 
 METHODS = {"restart": "restart(self, seed)", "act": "act(self, view)"}

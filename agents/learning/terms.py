@@ -48,12 +48,24 @@ class Played:
         sampler_log_probs: What the sampler gave, float32 (u,).
         advantages: Of each unit's turn, float32 (u,).
         returns: float32 (b,).
+        unit_weights: Of each unit in the means, float32 (u,).
+        turn_weights: Of each turn, likewise, float32 (b,).
     """
 
     old_log_probs: Tensor
     sampler_log_probs: Tensor
     advantages: Tensor
     returns: Tensor
+    unit_weights: Tensor
+    turn_weights: Tensor
+
+    def mean_over_units(self, values: Tensor) -> Tensor:
+        """Returns the weighted mean of values (u,)."""
+        return (self.unit_weights * values).sum() / self.unit_weights.sum()
+
+    def mean_over_turns(self, values: Tensor) -> Tensor:
+        """Returns the weighted mean of values (b,)."""
+        return (self.turn_weights * values).sum() / self.turn_weights.sum()
 
 
 Over = Literal["units", "turns"]
@@ -91,12 +103,12 @@ def policy_gradient(scored: Scored, played: Played, numbers: Coefficients) -> Pa
     if numbers.sampler_weight_cap is not None:
         weight, metrics = sampler_weight(played, numbers.sampler_weight_cap)
         surrogate = weight * surrogate
-    loss = -surrogate.mean()
+    loss = -played.mean_over_units(surrogate)
     with torch.no_grad():
         metrics |= {
             "policy_loss": loss,
-            "approx_kl": (ratio - 1.0 - log_ratio).mean(),
-            "clip_fraction": ((ratio - 1.0).abs() > numbers.cliprange).float().mean(),
+            "approx_kl": played.mean_over_units(ratio - 1.0 - log_ratio),
+            "clip_fraction": played.mean_over_units(((ratio - 1.0).abs() > numbers.cliprange).float()),
         }
     return Part(loss, "units", metrics)
 
@@ -114,19 +126,19 @@ def sampler_weight(played: Played, cap: float) -> tuple[Tensor, dict[str, Tensor
 
 def entropy_bonus(scored: Scored, played: Played, numbers: Coefficients) -> Part:
     """Returns minus the weighted mean entropy."""
-    entropy = scored.entropy.mean()
+    entropy = played.mean_over_units(scored.entropy)
     return Part(-numbers.ent_coef * entropy, "units", {"entropy": entropy})
 
 
 def reference_divergence(scored: Scored, played: Played, numbers: Coefficients) -> Part:
     """Returns the weighted mean of KL(policy || reference)."""
-    divergence = scored.divergences[BASE].mean()
+    divergence = played.mean_over_units(scored.divergences[BASE])
     return Part(numbers.kl_coef * divergence, "units", {"kl_ref": divergence})
 
 
 def magnet_divergence(scored: Scored, played: Played, numbers: Coefficients) -> Part:
     """Returns the weighted mean of KL(policy || magnet)."""
-    divergence = scored.divergences[MAGNET].mean()
+    divergence = played.mean_over_units(scored.divergences[MAGNET])
     return Part(numbers.magnet_coef * divergence, "units", {"kl_magnet": divergence})
 
 
@@ -137,14 +149,14 @@ def illegal_mass_penalty(scored: Scored, played: Played, numbers: Coefficients) 
     on legal answers decays. ``legal_mass`` has every token and the end of turn.
     """
     assert scored.log_mass is not None  # the update asks for it if the term is in the loss
-    loss = (math.log(numbers.legal_target) - scored.log_mass).clamp(min=0.0).mean()
-    mass = scored.log_mass.detach().exp().mean()
+    loss = played.mean_over_turns((math.log(numbers.legal_target) - scored.log_mass).clamp(min=0.0))
+    mass = played.mean_over_turns(scored.log_mass.detach().exp())
     return Part(numbers.legal_coef * loss, "turns", {"legal_loss": loss, "legal_mass": mass})
 
 
 def critic_error(scored: Scored, played: Played, numbers: Coefficients) -> Part:
     """Returns the critic's weighted mean squared error."""
-    loss = (scored.values - played.returns).square().mean()
+    loss = played.mean_over_turns((scored.values - played.returns).square())
     return Part(numbers.vf_coef * loss, "turns", {"value_loss": loss})
 
 

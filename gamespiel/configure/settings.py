@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from game_gym.games import DECLARED, TABLE
 from game_gym.task import CONFIGS
-from game_gym.tree import GameTree
 from gamespiel.agents.models.memory_plan import GIB, SPARE, MemoryPlan, plan
 from gamespiel.agents.models.weights import ModelError
 from gamespiel.config import (
@@ -25,7 +24,7 @@ from gamespiel.config import (
 from gamespiel.config.layers import CHOOSING
 from gamespiel.configure.answers import TINY, Answers, ModelAnswer, TaskAnswer, short_names
 from gamespiel.environments.making import evaluation_config, make_one_env, plays_itself
-from gamespiel.environments.tree_values import find_tree
+from gamespiel.environments.tree_values import find_trees
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.training.planning import load_of
 from task_gym.opponents import SELF
@@ -165,7 +164,7 @@ def _choose_presets(model: ModelAnswer, tasks: TaskAnswer, opponents: Sequence[s
     fitting = fitting or [name for name, one in plain.items() if not plays_itself(one)]
     if len({configs[name].ppo.advantages for name in fitting}) > 1:
         config = Draft(fitting[0], "", (*task_settings(tasks), *opponent_settings(opponents))).config()
-        has_tree = isinstance(find_tree(config), GameTree)
+        has_tree = not isinstance(find_trees(config), str)
         fitting = [name for name in fitting if (configs[name].ppo.advantages != "gae") == has_tree]
     return fitting
 

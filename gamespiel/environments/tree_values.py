@@ -14,42 +14,83 @@ After Burch et al. 2018 (AIVAT), Schmid et al. 2019 (arXiv:1809.03057), and Bais
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from game_gym.exact import OPPONENTS
-from game_gym.tree import Floats, GameTree
+from game_gym.exact import OPPONENTS, Policy
+from game_gym.spec import Variant
+from game_gym.task import TaskSet, decode
+from game_gym.tree import Floats, GameTree, build_tree
 from gamespiel.agents.learning.advantages import FindValues, KnownValues
+from gamespiel.agents.models import NEWEST
 from gamespiel.config import Config, InvalidValueError
-from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.environments.curriculum import add_stage_tasks, stage_opponents
+from gamespiel.kinds import declaration_of
+from gamespiel.kinds.base import names_of
 from task_gym.errors import TaskGymError
-from task_gym.opponents import SELF
+from task_gym.opponents import SELF, find_opponent
 
 if TYPE_CHECKING:  # environments need no learning library
     from gamespiel.agents.policy import LLMPolicy
     from gamespiel.agents.rollout import Episode
 
+MOST_HISTORIES = 50_000
+"""The most histories of a game whose tree a run reads: each step goes through all of them."""
+
+MOST_VARIANTS = 32
+"""The most games, with their parameters, whose trees a run reads."""
+
 MOST_STATES = 2
-"""``auto`` reads a tree of at most so many information states per turn that a step plays."""
+"""``auto`` reads trees of at most so many information states per turn that a step plays."""
 
 TOLERANCE = 1e-9
 """The largest difference between an episode's reward and the tree's score of its end."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """How the trees' prompts are written.
+
+    Attributes:
+        rules: Whether they begin with the rules.
+        conversation: The protocol in whose layout they are conversations; None if they are not.
+        list_actions: Whether they list the legal actions.
+        named: Whether actions are answered by name.
+    """
+
+    rules: bool = True
+    conversation: str | None = None
+    list_actions: bool = True
+    named: bool = False
+
+    def build(self, variant: Variant) -> GameTree:
+        """Returns a game's tree with such prompts; raises ``SizeError`` if it is too large."""
+        return build_tree(variant, most=MOST_HISTORIES, **dataclasses.asdict(self))
+
+
+Trees = Mapping[str, GameTree]
+"""Games by ``key_of`` their variants."""
+
+Tables = list[list[float]]
+"""The probabilities of the legal actions in every information state of a game."""
 
 
 class TreeValues:
     """Finds the advantages of a step's turns, as ``gamespiel.agents.learning.advantages.FindValues``.
 
     Args:
-        tree: The game.
+        trees: The games.
         policy: The policy that plays and learns.
         conversing: Whether its prompts are conversations.
     """
 
-    def __init__(self, tree: GameTree, policy: LLMPolicy, *, conversing: bool = False) -> None:
-        self._tree, self._policy, self._conversing = tree, policy, conversing
-        self._starts = tree.action_starts
+    def __init__(self, trees: Trees, policy: LLMPolicy, *, conversing: bool = False) -> None:
+        self._trees, self._policy, self._conversing = trees, policy, conversing
+        self._fixed: dict[tuple[str, str], Tables] = {}
 
     def __call__(self, episodes: Sequence[Episode]) -> Mapping[int, KnownValues]:
         """Returns each episode's advantages, in scores.
@@ -57,47 +98,75 @@ class TreeValues:
         Raises:
             InvalidValueError: an episode was not played as the tree has it.
         """
-        learner = self._tree.tabulate(self._policy.distribution, self._conversing)
-        known: dict[tuple[int, str], tuple[Floats, Floats]] = {}
+        tables = dict(self._fixed)
+        worth: dict[tuple[str, str, int], tuple[Floats, Floats]] = {}
         values = {}
         for episode in episodes:
-            seat, opponent = int(episode.info["seat"]), str(episode.info["opponent"])
-            if (seat, opponent) not in known:
-                other = learner if opponent == SELF else self._play_as(opponent)
-                edges = self._tree.edge_probabilities([learner, other] if seat == 0 else [other, learner])
-                known[seat, opponent] = self._tree.information_values(edges, seat)
-            values[episode.index] = self._find(episode, seat, learner, *known[seat, opponent])
+            key, other, seat = self._find_key(episode), _opponent_of(episode), int(episode.info["seat"])
+            tree = self._trees[key]
+            for player in (NEWEST, other):
+                if (key, player) not in tables:
+                    tables[key, player] = self._tabulate(tree, player)
+                    if player in OPPONENTS or _policy_of(player) is not None:
+                        self._fixed[key, player] = tables[key, player]
+            learner, against = tables[key, NEWEST], tables[key, other]
+            if (key, other, seat) not in worth:
+                edges = tree.edge_probabilities([learner, against] if seat == 0 else [against, learner])
+                worth[key, other, seat] = tree.information_values(edges, seat)
+            values[episode.index] = _find_values(episode, tree, learner, *worth[key, other, seat])
         return values
 
-    def _play_as(self, opponent: str) -> list[list[float]]:
-        return [OPPONENTS[opponent](len(state.legal)) for state in self._tree.states]
+    def _find_key(self, episode: Episode) -> str:
+        """Returns the key of an episode's game."""
+        if len(self._trees) == 1:
+            return next(iter(self._trees))
+        return key_of(decode(episode.info["task_id"]).variant)
 
-    def _find(
-        self, episode: Episode, seat: int, learner: list[list[float]], of_states: Floats, of_actions: Floats
-    ) -> KnownValues:
-        states, places, node = [], [], 0
-        for action in episode.info["history"]:
-            child = self._tree.find_child(node, action)
-            if self._tree.movers[node] == seat:
-                states.append(int(self._tree.state_of[node]))
-                places.append(int(self._tree.places[child]))
-            node = child
-        score = float(self._tree.scores[node, seat])
-        if len(states) != len(episode.turns) or abs(score - episode.total_reward) > TOLERANCE:
-            raise InvalidValueError(
-                f"ppo.advantages = 'exact': an episode of {len(episode.turns)} turns had a reward of "
-                f"{episode.total_reward:g}, and in the game's tree it has {len(states)} turns and a score of "
-                f"{score:g}; allowed: games whose only reward is their score"
-            )
-        gains = [
-            of_actions[self._starts[state] : self._starts[state + 1]] - of_states[state] for state in states
-        ]
-        return KnownValues(
-            advantages=np.array([row[place] for row, place in zip(gains, places, strict=True)]),
-            values=of_states[np.asarray(states, dtype=np.int64)],
-            chances=[np.asarray(learner[state]) for state in states],
-            gains=gains,
+    def _tabulate(self, tree: GameTree, player: str) -> Tables:
+        """Returns the probabilities of a player: an opponent, or a name of the policy's adapters."""
+        if player in OPPONENTS:
+            return [OPPONENTS[player](len(state.legal)) for state in tree.states]
+        if (find_policy := _policy_of(player)) is not None:
+            policy = find_policy(player.partition(":")[2])
+            states = Form(**policy.form).build(tree.variant).states
+            texts, legal = [str(state.text) for state in states], [state.legal for state in states]
+            return [list(row) for row in policy.list_probabilities(texts, legal)]
+        own: Policy = partial(self._policy.distribution, adapters=player)
+        return tree.tabulate(own, self._conversing)
+
+
+def _opponent_of(episode: Episode) -> str:
+    """Returns an episode's opponent, or the name of the adapters that played the other seat."""
+    opponent = str(episode.info["opponent"])
+    return str(episode.info.get("snapshot", NEWEST)) if opponent == SELF else opponent
+
+
+def _find_values(
+    episode: Episode, tree: GameTree, learner: Tables, of_states: Floats, of_actions: Floats
+) -> KnownValues:
+    """Returns what an episode's turns were worth. One that was cut has the values of the whole game."""
+    seat, starts = int(episode.info["seat"]), tree.action_starts
+    states, places, node = [], [], 0
+    for action in episode.info["history"]:
+        child = tree.find_child(node, action)
+        if tree.movers[node] == seat:
+            states.append(int(tree.state_of[node]))
+            places.append(int(tree.places[child]))
+        node = child
+    score = episode.total_reward if episode.truncated else float(tree.scores[node, seat])
+    if len(states) != len(episode.turns) or abs(score - episode.total_reward) > TOLERANCE:
+        raise InvalidValueError(
+            f"ppo.advantages = 'exact': an episode of {len(episode.turns)} turns had a reward of "
+            f"{episode.total_reward:g}, and in the game's tree it has {len(states)} turns and a score of "
+            f"{score:g}; allowed: games whose only reward is their score"
         )
+    gains = [of_actions[starts[state] : starts[state + 1]] - of_states[state] for state in states]
+    return KnownValues(
+        advantages=np.array([row[place] for row, place in zip(gains, places, strict=True)]),
+        values=of_states[np.asarray(states, dtype=np.int64)],
+        chances=[np.asarray(learner[state]) for state in states],
+        gains=gains,
+    )
 
 
 def make_find_values(config: Config, policy: LLMPolicy) -> FindValues | None:
@@ -108,56 +177,90 @@ def make_find_values(config: Config, policy: LLMPolicy) -> FindValues | None:
     """
     if config.ppo.advantages == "gae":
         return None
-    tree = find_tree(config)
-    if isinstance(tree, GameTree):
-        return TreeValues(tree, policy, conversing=declaration_of(config.env).uses_conversations(config.env))
+    trees = find_trees(config)
+    if not isinstance(trees, str):
+        return TreeValues(trees, policy, conversing=declaration_of(config.env).uses_conversations(config.env))
     if config.ppo.advantages == "exact":
-        raise InvalidValueError(f"ppo.advantages = 'exact': {tree}; allowed: gae, or auto")
+        raise InvalidValueError(f"ppo.advantages = 'exact': {trees}; allowed: gae, or auto")
     return None
 
 
-def find_tree(config: Config) -> GameTree | str:
-    """Returns the tree of a run's game, or why there is none that its advantages can be read from."""
+def find_trees(config: Config) -> Trees | str:
+    """Returns the trees of a run's games, or why there are none that its advantages can be read from."""
     if reason := _explain_no_tree(config):
         return reason
     try:
-        tree = kind_of(config.env).player.game_tree(config.env)
+        env: Any = add_stage_tasks(config).env
+        asked = declaration_of(env).arguments(env)
+        names = ("task_id", "task_ids", "game", "params", "allow_files")
+        variants = {
+            key_of(one): one
+            for one in TaskSet(**{name: asked[name] for name in names if name in asked}).variants
+        }
+        if len(variants) > MOST_VARIANTS:
+            return f"{len(variants)} games may be drawn, allowed: {MOST_VARIANTS}"
+        form = Form(
+            env.rules, env.seeding if env.conversation else None, env.list_actions, env.answer == "name"
+        )
+        trees = {key: form.build(variant) for key, variant in variants.items()}
+        for name in _list_opponents(config):
+            if (find_policy := _policy_of(name)) is not None:
+                find_policy(name.partition(":")[2])
     except TaskGymError as error:
         return str(error)
-    turns = config.ppo.batch_size * count_turns(tree, config)
-    if config.ppo.advantages == "auto" and len(tree.states) > MOST_STATES * turns:
+    states = sum(len(tree.states) for tree in trees.values())
+    turns = config.ppo.batch_size * min(count_turns(tree, config) for tree in trees.values())
+    if config.ppo.advantages == "auto" and states > MOST_STATES * turns:
+        plural = "the game has" if len(trees) == 1 else f"{len(trees)} games have"
         return (
-            f"the game has {len(tree.states):,} information states, more than {MOST_STATES} times the "
+            f"{plural} {states:,} information states, more than {MOST_STATES} times the "
             f"{turns:,.0f} turns of a step"
         )
-    return tree
+    return trees
 
 
 def count_turns(tree: GameTree, config: Config) -> float:
     """Returns the mean number of turns that an episode adds under uniform play; self-play has both seats'."""
     reach = tree.reach(tree.uniform_edges())
     turns = float(reach[tree.movers >= 0].sum())
-    return turns if declaration_of(config.env).plays_itself(config.env) else turns / 2
+    both = declaration_of(config.env).plays_itself(config.env) and config.self_play.learn == "both"
+    return turns if both else turns / 2
 
 
 def _explain_no_tree(config: Config) -> str:
-    """Returns why a run has no exact advantages, before its game is looked at; "" if nothing is known."""
-    env = config.env
+    """Returns why a run has no exact advantages, before its games are looked at; "" if nothing is known."""
+    env: Any = config.env
     if config.ppo.gamma != 1:
         return f"ppo.gamma is {config.ppo.gamma}, and the tree's values are undiscounted (1)"
     if env.decode == "text":
         return "env.decode is 'text', and the tree's values are those of choices among legal actions"
     if not declaration_of(env).has_opponents or env.env_mode != "local":
         return "trees are those of local games"
-    reward, opponent = getattr(env, "reward", "score"), getattr(env, "opponent", None)
-    if reward != "score":
-        return f"env.reward is {reward!r}, and the tree has scores"
-    if config.curriculum.stages or config.curriculum.unlist_steps is not None:
-        return "a curriculum changes what is played"
-    if opponent == SELF and config.self_play.learn != "both":
-        return "self_play.learn is 'one', against snapshots"
-    for name in [opponent] if isinstance(opponent, str) else list(opponent or ()):
-        if name not in (*OPPONENTS, SELF):
-            known = " and ".join(map(repr, OPPONENTS))
-            return f"the policy of opponent {name!r} is not known, as that of {known} is"
+    if env.reward != "score":
+        return f"env.reward is {env.reward!r}, and the tree has scores"
+    if config.curriculum.unlist_steps is not None:
+        return "curriculum.unlist_steps changes the form of prompts"
+    if env.answer != "id" and env.conversation:
+        return f"env.answer is {env.answer!r}, and trees of conversations ask for numbers ('id')"
+    for name in _list_opponents(config):
+        if name not in (*OPPONENTS, SELF) and _policy_of(name) is None:
+            known = ", ".join(map(repr, OPPONENTS))
+            return f"the policy of opponent {name!r} is not known, as those of {known} and 'policy:RUN' are"
     return ""
+
+
+def _list_opponents(config: Config) -> list[str]:
+    return [*names_of(config.env.opponent), *stage_opponents(config)]  # type: ignore[attr-defined]
+
+
+def _policy_of(opponent: str) -> Any:
+    """Returns what finds the policy of a registered opponent; None if its probabilities are not known."""
+    try:
+        return find_opponent(opponent).find_policy
+    except TaskGymError:  # it is "self", adapters, or unknown, which others say
+        return None
+
+
+def key_of(variant: Variant) -> str:
+    """Returns the text that tells a game with its parameters from others."""
+    return f"{variant.spec.name} {sorted(variant.params.items())}"

@@ -41,7 +41,7 @@ from gamespiel.config.resume import check_resumed
 from gamespiel.environments.curriculum import add_stage_tasks
 from gamespiel.environments.held_out import evaluation_configs, explain_not_held_out, hold_out_tasks
 from gamespiel.environments.making import evaluation_config, pin_tasks
-from gamespiel.environments.tree_values import find_tree
+from gamespiel.environments.tree_values import find_trees
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.report.dashboard import Dashboard
 from gamespiel.report.paired import PAIRED_NOTE, pair_scores, render_pairs
@@ -106,7 +106,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
                 found.append(f"run.exact_every = {config.run.exact_every} has no effect: {unsolved}.")
             config = _change_run(config, exact_every=0)
         if config.ppo.advantages == "auto" and model.find_values is None:
-            found.append(f"ppo.advantages = auto takes gae: {find_tree(config)}.")
+            found.append(f"ppo.advantages = auto takes gae: {find_trees(config)}.")
             if config.ppo.all_actions:
                 found.append("ppo.all_actions = true has no effect without ppo.advantages: exact.")
         for notice in found:

@@ -223,8 +223,13 @@ def test_explained_variance() -> None:
 NONE = torch.zeros(0)
 
 
+def make_played(count: int, *given: Tensor) -> Played:
+    """Returns what is known of units and turns that all weigh the same, as many of each."""
+    return Played(*given, *[NONE] * (4 - len(given)), torch.ones(count), torch.ones(count))
+
+
 def clipped_gradient(new: Tensor, old: Tensor, advantages: Tensor) -> Part:
-    scored, played = Scored(new, NONE, NONE), Played(old, old, advantages, NONE)
+    scored, played = Scored(new, NONE, NONE), make_played(len(old), old, old, advantages)
     return policy_gradient(scored, played, Coefficients(cliprange=0.2))
 
 
@@ -273,7 +278,7 @@ def test_the_weight_between_sampler_and_scorer() -> None:
     old = torch.tensor([-1.0, -2.0, -3.0])
     sampler = old - torch.tensor([0.5, 1.0, 4.0]).log()
     new = old.clone().requires_grad_()
-    played = Played(old, sampler, torch.ones(3), NONE)
+    played = make_played(3, old, sampler, torch.ones(3))
     part = policy_gradient(Scored(new, NONE, NONE), played, Coefficients(sampler_weight_cap=2.0))
     part.loss.backward()
     assert float(part.loss.detach()) == pytest.approx(-3.5 / 3, abs=1e-6)
@@ -286,7 +291,7 @@ def test_equal_columns_have_weight_one() -> None:
     """Bit for bit the loss without a weight."""
     old, advantages = torch.randn(5), torch.randn(5)
     new = old + 0.1 * torch.randn(5)
-    played = Played(old, old, advantages, NONE)
+    played = make_played(len(old), old, old, advantages)
     losses = [
         policy_gradient(Scored(new, NONE, NONE), played, Coefficients(sampler_weight_cap=cap)).loss
         for cap in (None, 2.0)
@@ -297,7 +302,7 @@ def test_equal_columns_have_weight_one() -> None:
 def test_the_critics_error() -> None:
     """(1² + 3²)/2, weighted with 0.1."""
     scored = Scored(NONE, NONE, torch.tensor([1.0, -1.0]))
-    played = Played(NONE, NONE, NONE, torch.tensor([0.0, 2.0]))
+    played = make_played(2, NONE, NONE, NONE, torch.tensor([0.0, 2.0]))
     part = critic_error(scored, played, Coefficients(vf_coef=0.1))
     assert part.over == "turns" and float(part.loss) == pytest.approx(0.5)
     assert float(part.metrics["value_loss"]) == 5.0
@@ -307,7 +312,7 @@ def test_mass_above_the_target_costs_nothing() -> None:
     """Masses 1, 0.9 and 0.45 of a target of 0.9 cost 0, 0 and log 2; only the last has a gradient."""
     log_mass = torch.tensor([1.0, 0.9, 0.45]).log().requires_grad_()
     scored = Scored(NONE, NONE, NONE, log_mass=log_mass)
-    part = illegal_mass_penalty(scored, Played(*[NONE] * 4), Coefficients(legal_coef=0.5, legal_target=0.9))
+    part = illegal_mass_penalty(scored, make_played(3), Coefficients(legal_coef=0.5, legal_target=0.9))
     assert part.over == "turns" and float(part.loss.detach()) == pytest.approx(math.log(2) / 6, abs=1e-6)
     assert float(part.metrics["legal_loss"].detach()) == pytest.approx(math.log(2) / 3, abs=1e-6)
     assert float(part.metrics["legal_mass"]) == pytest.approx(2.35 / 3)
@@ -325,9 +330,21 @@ def test_means_with_their_weights() -> None:
         (reference_divergence, 0.15, {"kl_ref": 0.5}),
         (magnet_divergence, 1.5, {"kl_magnet": 3.0}),
     ):
-        part = term(scored, Played(*[NONE] * 4), numbers)
+        part = term(scored, make_played(2), numbers)
         assert part.over == "units" and float(part.loss) == pytest.approx(loss)
         assert {name: float(value) for name, value in part.metrics.items()} == pytest.approx(metrics)
+
+
+def test_a_turn_of_weight_three_is_three_turns() -> None:
+    """Advantages 1, 1, 1 and −1 at ratio 1, entropies 1, 1, 1 and 2, and errors 1, 1, 1 and 3."""
+    old = torch.zeros(2)
+    scored = Scored(old, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]))
+    weights = torch.tensor([1.5, 0.5])
+    played = Played(old, old, torch.tensor([1.0, -1.0]), torch.zeros(2), weights, weights)
+    numbers = Coefficients(ent_coef=1.0, vf_coef=1.0)
+    assert float(policy_gradient(scored, played, numbers).loss) == pytest.approx(-2 / 4)
+    assert float(entropy_bonus(scored, played, numbers).loss) == pytest.approx(-5 / 4)
+    assert float(critic_error(scored, played, numbers).loss) == pytest.approx((3 * 1 + 9) / 4)
 
 
 def test_which_terms_there_are() -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from game_gym.exact import OPPONENTS, find_variant
+from game_gym.opponents.simple import FirstOpponent
 from game_gym.tree import GameTree, build_tree
+from gamespiel.agents.models import NEWEST
 from gamespiel.agents.rollout import Episode, Turn
 from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import InvalidValueError, from_dict, resolve
-from gamespiel.environments.tree_values import TreeValues, find_tree
+from gamespiel.environments.tree_values import TreeValues, find_trees, key_of
+from task_gym.opponents import register_opponent
 
 NO_MASK = np.ones(0, dtype=np.bool_)
+
+SNAPSHOT = "pool-000004"
+"""An earlier policy that plays the other seat."""
 
 
 class SoftmaxPolicy:
@@ -28,11 +34,14 @@ class SoftmaxPolicy:
         legal = {str(state.text): state.legal for state in tree.states}
         self.logits = {text: drawn.normal(size=len(legal[text])) for text in self.texts}
 
-    def distribution(self, texts: Sequence[str], legal: Sequence[Sequence[int]]) -> list[Any]:
-        return [self.chances(text) for text in map(str, texts)]
+    def distribution(
+        self, texts: Sequence[str], legal: Sequence[Sequence[int]], adapters: str = NEWEST
+    ) -> list[Any]:
+        return [self.chances(text, adapters) for text in map(str, texts)]
 
-    def chances(self, text: str) -> Any:
-        odds = np.exp(self.logits[text])
+    def chances(self, text: str, adapters: str = NEWEST) -> Any:
+        """Returns the probabilities of a prompt's actions; other adapters have the opposite logits."""
+        odds = np.exp(self.logits[text] if adapters == NEWEST else -self.logits[text])
         return odds / odds.sum()
 
 
@@ -45,7 +54,9 @@ def list_episodes(tree: GameTree, seat: int, opponent: str) -> list[tuple[Episod
             history.append(int(tree.actions[node]))
             node = int(tree.parents[node])
             turns += int(tree.movers[node] == seat)
-        info = {"seat": seat, "opponent": opponent, "history": history[::-1]}
+        info: dict[str, Any] = {"seat": seat, "opponent": opponent, "history": history[::-1]}
+        if opponent == SNAPSHOT:
+            info |= {"opponent": "self", "snapshot": SNAPSHOT}
         rewards = [0.0] * (turns - 1) + [float(tree.scores[leaf, seat])] if turns else []
         played = [Turn("", NO_MASK, 0, reward=reward) for reward in rewards]
         if played:
@@ -56,18 +67,20 @@ def list_episodes(tree: GameTree, seat: int, opponent: str) -> list[tuple[Episod
 @pytest.mark.parametrize(
     ("game", "conversation"), [("kuhn_poker", None), ("leduc_poker", None), ("kuhn_poker", "openenv")]
 )
-@pytest.mark.parametrize("opponent", ["random", "first", "self"])
+@pytest.mark.parametrize("opponent", ["random", "first", "self", SNAPSHOT])
 def test_the_mean_gradient_over_all_games_is_that_of_the_expected_score(
     game: str, conversation: str | None, opponent: str
 ) -> None:
     tree = build_tree(find_variant(game=game), rules=False, conversation=conversation)
     policy, seat = SoftmaxPolicy(tree, 1), 1
-    find = TreeValues(tree, policy, conversing=conversation is not None)  # type: ignore[arg-type]
+    find = TreeValues({game: tree}, policy, conversing=conversation is not None)  # type: ignore[arg-type]
 
     def tables() -> list[Any]:
         learner = [policy.chances(str(state.text)).tolist() for state in tree.states]
-        other = learner if opponent == "self" else [OPPONENTS[opponent](len(s.legal)) for s in tree.states]
-        return [other, learner]
+        if opponent in OPPONENTS:
+            return [[OPPONENTS[opponent](len(state.legal)) for state in tree.states], learner]
+        adapters = NEWEST if opponent == "self" else SNAPSHOT
+        return [[policy.chances(str(state.text), adapters).tolist() for state in tree.states], learner]
 
     reach = tree.reach(tree.edge_probabilities(tables()))
     games = [(episode, leaf) for episode, leaf in list_episodes(tree, seat, opponent) if reach[leaf] > 0]
@@ -107,25 +120,34 @@ def test_kuhn_poker_against_an_opponent_that_always_passes(all_actions: bool) ->
     model = make_algorithm(config)
     episodes = model.make_collector().collect(model.env, lambda dones, learned: True)  # type: ignore[arg-type]
     buffer = model.rollout_buffer
-    assert episodes is not None and buffer.advantages is not None and buffer.returns is not None
-    opening = [
-        (episode, rows[:2])
-        for episode, rows in zip(episodes, buffer.list_episodes(), strict=True)
-        if episode.info["seat"] == 0
-    ]
-    assert {episode.info["history"][0] for episode, _ in opening} == {0, 1, 2}
-    for episode, rows in opening:
-        showdown = {0: 0.25, 1: 0.5, 2: 0.75}[episode.info["history"][0]]
-        chances = model.policy.distribution([episode.turns[0].observation], [[0, 1]])[0]
+    assert episodes is not None and buffer.advantages is not None and buffer.weights is not None
+    assert buffer.weights.mean() == pytest.approx(1.0)
+    opening: dict[int, list[Turn]] = {}
+    for episode in episodes:
+        if episode.info["seat"] == 0:
+            opening.setdefault(episode.info["history"][0], []).append(episode.turns[0])
+    assert opening.keys() == {0, 1, 2}
+    for card, turns in opening.items():
+        showdown = {0: 0.25, 1: 0.5, 2: 0.75}[card]
+        chances = model.policy.distribution([turns[0].observation], [[0, 1]])[0]
         value = chances[0] * showdown + chances[1] * 0.75
         gains = (np.array([showdown, 0.75]) - value) / 0.5
-        if all_actions:  # two rows per turn, over which the loss is a mean
-            assert buffer.advantages[rows] == pytest.approx(2 * chances * gains, abs=1e-6)
-            log_probs = [buffer.decisions[row].log_probs[0] for row in rows]
-            assert log_probs == pytest.approx(np.log(chances), abs=1e-5)
-        else:
-            assert buffer.advantages[rows[0]] == pytest.approx(gains[episode.turns[0].action], abs=1e-6)
-        assert buffer.returns[rows[0]] == pytest.approx(value, abs=1e-6)
+        played = np.bincount([turn.action for turn in turns], minlength=2)
+        counts = len(turns) * chances if all_actions else played  # a row stands for so many turns
+        assert turns[0].decision is not None and turns[0].decision.prompt is not None
+        trie = turns[0].decision.constraint
+        rows = {
+            buffer.decisions[row].tokens: row
+            for row in range(len(buffer))
+            if buffer.decisions[row].prompt == turns[0].decision.prompt
+        }
+        assert len(rows) == np.count_nonzero(counts)
+        for action in np.flatnonzero(counts):
+            row = rows[trie.tokens[action]]  # type: ignore[attr-defined]
+            assert buffer.weights[row] * buffer.turns / len(buffer) == pytest.approx(counts[action], rel=1e-5)
+            assert buffer.advantages[row] == pytest.approx(gains[action], abs=1e-6)
+            assert buffer.returns is not None and buffer.returns[row] == pytest.approx(value, abs=1e-6)
+            assert buffer.decisions[row].log_probs == pytest.approx([np.log(chances[action])], abs=1e-5)
 
 
 def test_probabilities_along_an_actions_path() -> None:
@@ -144,13 +166,13 @@ def test_probabilities_along_an_actions_path() -> None:
         ({"opponent": "mcts:10"}, "'mcts:10'"),
         ({"game": "hex"}, "histories"),
         ({"reward": "upstream"}, "env.reward is 'upstream'"),
-        ({"stages": [{"name": "a", "opponent": "first"}]}, "curriculum"),
+        ({"stages": [{"name": "a", "opponent": "mcts:10"}]}, "'mcts:10'"),
         ({"decode": "text"}, "env.decode is 'text'"),
     ],
 )
 def test_what_no_tree_can_say_is_left_to_gae(changes: dict[str, Any], reason: str) -> None:
     config = from_dict({"game": "kuhn_poker", "gamma": 1.0, **changes})
-    assert reason in str(find_tree(config))
+    assert reason in str(find_trees(config))
     with pytest.raises(InvalidValueError, match=r"ppo\.advantages") as raised:
         make_algorithm(from_dict({"game": "kuhn_poker", "gamma": 1.0, "advantages": "exact", **changes}))
     assert reason in str(raised.value)
@@ -159,9 +181,9 @@ def test_what_no_tree_can_say_is_left_to_gae(changes: dict[str, Any], reason: st
 def test_auto_reads_a_tree_of_twice_the_turns_of_a_step() -> None:
     # Leduc poker has 936 information states, and 2.06 turns per game and seat under uniform play.
     config = resolve("tiny", overrides=[("ppo.batch_size", "256")])
-    assert isinstance(find_tree(config), GameTree)
+    assert not isinstance(find_trees(config), str)
     config = resolve("tiny", overrides=[("ppo.batch_size", "128")])
-    assert "936 information states" in str(find_tree(config))
+    assert "936 information states" in str(find_trees(config))
 
 
 def test_a_reward_that_is_not_the_score_is_an_error() -> None:
@@ -169,4 +191,67 @@ def test_a_reward_that_is_not_the_score_is_an_error() -> None:
     (episode, _), *_ = list_episodes(tree, 0, "random")
     episode.turns[-1].reward += 0.5
     with pytest.raises(InvalidValueError, match=r"ppo\.advantages"):
-        TreeValues(tree, SoftmaxPolicy(tree, 0))([episode])  # type: ignore[arg-type]
+        TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode])  # type: ignore[arg-type]
+
+
+def test_a_cut_episode_has_the_values_of_the_whole_game() -> None:
+    # Kuhn poker against an opponent that always passes, cut after seat 0's pass with a king: 3/4 either way.
+    tree = build_tree(find_variant(game="kuhn_poker"))
+    info = {"seat": 0, "opponent": "first", "history": [2, 0, 0]}
+    episode = Episode(0, 0, info, [Turn("", NO_MASK, 0)], truncated=True)
+    values = TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode])[0]  # type: ignore[arg-type]
+    assert values.advantages == pytest.approx([0.0]) and values.values == pytest.approx([0.75])
+
+
+def test_an_opponent_may_say_its_probabilities() -> None:
+    class First:
+        """The policy of "first", asked by prompts without rules."""
+
+        form: ClassVar[dict[str, Any]] = {"rules": False}
+
+        def list_probabilities(self, texts: Sequence[str], legal: Sequence[Sequence[int]]) -> Any:
+            assert not any("rules" in text.lower() for text in texts)
+            return [[1.0] + [0.0] * (len(actions) - 1) for actions in legal]
+
+    register_opponent("says", FirstOpponent, find_policy=lambda argument: First())
+    tree = build_tree(find_variant(game="kuhn_poker"))
+    find = TreeValues({"": tree}, SoftmaxPolicy(tree, 0))  # type: ignore[arg-type]
+    (one, _), *_ = list_episodes(tree, 0, "first")
+    (other, _), *_ = list_episodes(tree, 0, "says")
+    assert find([one])[0].values.tolist() == find([other])[0].values.tolist()
+
+
+def test_an_episode_is_read_from_the_tree_of_its_game() -> None:
+    leduc, kuhn = (find_variant(game=name) for name in ("leduc_poker", "kuhn_poker"))
+    trees = {key_of(variant): build_tree(variant) for variant in (leduc, kuhn)}
+    policies = [SoftmaxPolicy(tree, 0) for tree in trees.values()]
+    policies[0].logits |= policies[1].logits
+    (episode, _), *_ = list_episodes(trees[key_of(leduc)], 0, "first")
+    episode.info["task_id"] = 200_000_000
+    found, alone = (
+        TreeValues(own, policies[0])([episode])[0].values  # type: ignore[arg-type]
+        for own in (trees, {"": trees[key_of(leduc)]})
+    )
+    assert found.tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"opponent": {"random": 1, "first": 2}},
+        {"stages": [{"name": "a", "opponent": "first"}, {"name": "b"}], "failure_replay_prob": 0.5},
+        {"opponent": "self", "learn": "one"},
+        {"max_turns": 2},
+        {"game": None, "task_ids": [200_000_000, 200_000_017]},
+    ],
+)
+def test_runs_that_trees_hold(changes: dict[str, Any]) -> None:
+    """All turns of a step have advantages, whose mean over the policy that played is 0 in each state."""
+    config = from_dict({"game": "leduc_poker", "rules": False, "gamma": 1.0, "batch_size": 8,
+                        "advantages": "exact", "all_actions": True, **changes})  # fmt: skip
+    model = make_algorithm(config)
+    episodes = model.make_collector().collect(model.env, lambda dones, learned: True)  # type: ignore[arg-type]
+    buffer = model.rollout_buffer
+    assert episodes and buffer.advantages is not None and buffer.weights is not None
+    assert buffer.turns == sum(len(episode.turns) for episode in episodes)
+    assert float(buffer.weights @ buffer.advantages) == pytest.approx(0.0, abs=1e-5)
