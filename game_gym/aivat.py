@@ -24,10 +24,7 @@ import numpy as np
 import pyspiel
 
 from game_gym.exact import split_by_seat, uniform
-from game_gym.tree import TERMINAL, Floats, GameTree, Whole
-
-Table = Sequence[Sequence[float]]
-"""A policy: the probabilities of the legal actions in every information state of a ``GameTree``."""
+from game_gym.tree import TERMINAL, Floats, GameTree, Table, Whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,13 +126,13 @@ def find_best_response(tree: GameTree, seat: int, other: Table) -> Table:
 
 def _sum_corrections(tree: GameTree, edges: Floats, values: Floats) -> Floats:
     """Returns, by node, the sum over known moves of the mean value over all moves less the value after."""
-    known = ~np.isnan(edges) & (tree.parents >= 0)
-    before = tree.parents.clip(0)
-    means = np.bincount(before[known], weights=(edges * values)[known], minlength=len(edges))
-    corrections = np.zeros(len(edges))
-    for level in tree.levels[1:]:
-        terms = np.where(known[level], means[before[level]] - values[level], 0.0)
-        corrections[level] = corrections[before[level]] + terms
+    known, after = ~np.isnan(edges), values[tree.children]
+    means = np.bincount(tree.parents[known], weights=(edges * after)[known], minlength=len(values))
+    corrections = np.zeros(len(values))
+    for level in tree.levels[:-1]:
+        own = tree.edges_of(level)
+        terms = np.where(known[own], means[tree.parents[own]] - after[own], 0.0)
+        corrections[tree.children[own]] = corrections[tree.parents[own]] + terms
     return corrections
 
 
@@ -156,15 +153,15 @@ def _average_alike(tree: GameTree, unknown: int, edges: Floats, estimates: Float
 
 def _group_alike(tree: GameTree, seat: int) -> Whole:
     """Returns a number by node, the same for nodes in which a seat met the same states and acted alike."""
-    numbers = np.zeros(len(tree.parents), dtype=np.int64)
+    numbers = np.zeros(len(tree.movers), dtype=np.int64)
     groups: dict[tuple[int, int, int], int] = {}
-    for level in tree.levels[1:]:
-        before = tree.parents[level]
-        numbers[level] = numbers[before]
-        for node in np.nonzero(tree.movers[before] == seat)[0] + level.start:
-            parent = tree.parents[node]
-            key = int(numbers[parent]), int(tree.state_of[parent]), int(tree.actions[node])
-            numbers[node] = groups.setdefault(key, len(groups) + 1)
+    for level in tree.levels[:-1]:
+        own = tree.edges_of(level)
+        numbers[tree.children[own]] = numbers[tree.parents[own]]
+        for edge in np.flatnonzero(tree.movers[tree.parents[own]] == seat) + own.start:
+            parent = tree.parents[edge]
+            key = int(numbers[parent]), int(tree.state_of[parent]), int(tree.actions[edge])
+            numbers[tree.children[edge]] = groups.setdefault(key, len(groups) + 1)
     return numbers
 
 

@@ -5,61 +5,114 @@ Values of all histories are then a few operations on arrays, whatever the polici
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+import random
+from array import array
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from game_gym.exact import (
-    InformationState,
-    Policy,
-    check_size,
-    information_states,
-    tabulate,
-    uniform,
-)
+from game_gym.conversation import show_conversation
+from game_gym.prompts import render
 from game_gym.score import seat_scores
 from game_gym.spec import State, Variant
+from task_gym.errors import ArgumentError, SizeError
+from task_gym.wrappers.common import ask_for_name
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
+MAX_STATES = 5_000_000
+"""The most histories (nodes of the game tree, chance and terminal ones included) that a game may have."""
+
+KEPT_TREES = 4
+"""Trees that stay in memory, because runs and evaluations ask for the same ones again."""
+
+PROBES = 15
+"""Random games that estimate a game's size before its histories are counted; odd, for a majority."""
+
+MARGIN = 20
+"""A game is refused uncounted if most probes find it more than this many times too large.
+
+A probe's estimate is right in the mean, so at most one of 20 probes is 20 times too high. The probability
+that eight of 15 are is below 1e-6. Since the probes are the same everywhere, so is their answer.
+"""
+
+MOST_WAYS = 100
+"""Histories that lead to one position, by which a game may be larger where positions merge."""
+
+Policy = Callable[[Sequence[str], Sequence[Sequence[int]]], Sequence[NDArray[np.float64]]]
+"""(texts, legal) to one float64 array of probabilities per text, aligned with its legal actions."""
+
+Table: TypeAlias = Sequence[Sequence[float]]
+"""A policy: the probabilities of the legal actions in every information state of a ``GameTree``."""
+
+TOLERANCE = 1e-6
+"""The largest distance from 1 of the sum of a policy's probabilities."""
+
 Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class InformationState:
+    """A situation as its player knows it.
+
+    Attributes:
+        key: OpenSpiel's information state string.
+        seat: The seat to move.
+        text: The observation.
+        legal: Legal action ids, ascending.
+    """
+
+    key: str
+    seat: int
+    text: str
+    legal: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GameTree:
     """The histories of a game of two seats, level by level; node 0 is the empty history.
 
+    Where nothing is hidden, equal positions may be one node, to which several edges lead. Otherwise edge k
+    leads to node k + 1.
+
     Attributes:
         variant: The game.
-        states: Its information states.
-        parents: The history before, by node, int64 (nodes,); -1 of node 0.
-        actions: The action that leads from the parent to the node, int64 (nodes,); -1 of node 0.
-        places: The place of that action among the parent's legal ones, int64 (nodes,).
+        states: Its information states, in the order of a depth-first walk, which is the same everywhere.
         movers: The seat to move, ``CHANCE`` or ``TERMINAL``, int64 (nodes,).
         state_of: The information state of the seat to move, as an index of ``states``, int64 (nodes,); -1
             where no seat moves.
-        chance: The probability of the action by chance, float64 (nodes,); 1 where the parent is not chance.
         scores: The seats' scores at terminal nodes, float64 (nodes, 2); 0 elsewhere.
+        returns: Their returns, likewise.
+        parents: The node that an edge leads from, ascending, int64 (edges,).
+        children: The node that it leads to, int64 (edges,).
+        actions: Its action, int64 (edges,).
+        places: The place of that action among the parent's legal ones, int64 (edges,).
+        chance: The probability of the action by chance, float64 (edges,); 1 where the parent is not chance.
+        first_edges: Where each node's edges begin, int64 (nodes + 1,).
         levels: Slices of the nodes of each length.
     """
 
     variant: Variant
     states: tuple[InformationState, ...]
-    parents: Whole
-    actions: Whole
-    places: Whole
-    movers: Whole
-    state_of: Whole
-    chance: Floats
+    movers: NDArray[Any]
+    state_of: NDArray[Any]
     scores: Floats
+    returns: Floats
+    parents: NDArray[Any]
+    children: NDArray[Any]
+    actions: NDArray[Any]
+    places: NDArray[Any]
+    chance: Floats
+    first_edges: Whole
     levels: tuple[slice, ...]
-    _children: dict[tuple[int, int], int] = field(repr=False)
 
     def find(self, history: Sequence[int]) -> int:
         """Returns the node of a history.
@@ -69,48 +122,72 @@ class GameTree:
         """
         node = 0
         for action in history:
-            node = self.find_child(node, action)
+            node = int(self.children[self.find_edge(node, action)])
         return node
 
-    def find_child(self, node: int, action: int) -> int:
-        """Returns the node that follows a node by an action; ``KeyError`` if there is none."""
-        return self._children[node, action]
+    def find_edge(self, node: int, action: int) -> int:
+        """Returns the edge of an action from a node; ``KeyError`` if there is none."""
+        start, end = self.first_edges[node], self.first_edges[node + 1]
+        found = np.flatnonzero(self.actions[start:end] == action)
+        if not len(found):
+            raise KeyError((node, action))
+        return int(start + found[0])
 
-    def edge_probabilities(self, tables: Sequence[Sequence[Sequence[float]] | None]) -> Floats:
-        """Returns the probability of each node's last action, float64 (nodes,); NaN where it is not known.
+    def edges_of(self, level: slice) -> slice:
+        """Returns the edges that lead from the nodes of a level."""
+        return slice(self.first_edges[level.start], self.first_edges[level.stop])
+
+    @property
+    def action_starts(self) -> Whole:
+        """Where each information state's legal actions begin in a row of all, int64 (states + 1,)."""
+        return np.concatenate([[0], np.cumsum([len(state.legal) for state in self.states])]).astype(np.int64)
+
+    def edge_probabilities(self, tables: Sequence[Table | None]) -> Floats:
+        """Returns the probability of each edge's action, float64 (edges,); NaN where it is not known.
 
         Args:
             tables: By seat, the probabilities of the legal actions in every information state; None for a
                 seat whose policy is not known.
         """
-        edges = self.chance.copy()
-        before = self.parents.clip(0)
+        edges, starts = self.chance.copy(), self.action_starts
         for seat, table in enumerate(tables):
-            moved = (self.movers[before] == seat) & (self.parents >= 0)
+            moved = np.flatnonzero(self.movers[self.parents] == seat)
             if table is None:
                 edges[moved] = np.nan
                 continue
-            sizes = [len(row) for row in table]
-            starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-            flat = np.asarray([value for row in table for value in row], dtype=np.float64)
-            edges[moved] = flat[starts[self.state_of[before[moved]]] + self.places[moved]]
+            flat = np.fromiter((value for row in table for value in row), np.float64, int(starts[-1]))
+            edges[moved] = flat[starts[self.state_of[self.parents[moved]]] + self.places[moved]]
         return edges
 
     def reach(self, edges: Floats) -> Floats:
-        """Returns the product of the edges on the way to each node, float64 (nodes,)."""
-        products = np.ones(len(edges))
-        for level in self.levels[1:]:
-            products[level] = products[self.parents[level]] * edges[level]
+        """Returns the probability of each node, given those of the edges, float64 (nodes,)."""
+        products = np.zeros(len(self.movers))
+        products[0] = 1.0
+        for level, below in pairwise(self.levels):
+            own = self.edges_of(level)
+            products[below] = np.bincount(
+                self.children[own] - below.start,
+                weights=products[self.parents[own]] * edges[own],
+                minlength=below.stop - below.start,
+            )
         return products
 
-    def back_up(self, edges: Floats, seat: int) -> Floats:
-        """Returns a seat's expected score from each node on, float64 (nodes,)."""
-        values = self.scores[:, seat].copy()
-        for level in reversed(self.levels[1:]):
-            values += np.bincount(
-                self.parents[level], weights=edges[level] * values[level], minlength=len(values)
-            )
+    def back_up(self, edges: Floats, seat: int, *, returns: bool = False) -> Floats:
+        """Returns a seat's expected score, or return, from each node on, float64 (nodes,)."""
+        values = (self.returns if returns else self.scores)[:, seat].copy()
+        for level in reversed(self.levels[:-1]):
+            values[level] += self._sum_edges(level, edges, values)
         return values
+
+    def _sum_edges(self, level: slice, edges: Floats, values: Floats) -> Floats:
+        """Returns the sum over each node's edges of probability times value, for the nodes of a level."""
+        own = self.edges_of(level)
+        sums: Floats = np.bincount(
+            self.parents[own] - level.start,
+            weights=edges[own] * values[self.children[own]],
+            minlength=level.stop - level.start,
+        ).astype(np.float64, copy=False)
+        return sums
 
     def information_values(self, edges: Floats, seat: int) -> tuple[Floats, Floats]:
         """Returns what a seat's information states and actions there are worth, in scores.
@@ -119,7 +196,7 @@ class GameTree:
         moves included. NaN where no history is reached.
 
         Args:
-            edges: The probability of each node's last action.
+            edges: The probability of each edge's action.
             seat: The seat.
 
         Returns:
@@ -127,34 +204,115 @@ class GameTree:
             after the other, float64 (actions,). Those of the other seat's are NaN.
         """
         values, reach = self.back_up(edges, seat), self.reach(edges)
-        before = self.parents.clip(0)
-        moved = np.flatnonzero((self.parents >= 0) & (self.movers[before] == seat))
-        place = self.action_starts[self.state_of[before[moved]]] + self.places[moved]
-        actions = _weighted_means(place, values[moved], reach[before[moved]], int(self.action_starts[-1]))
+        moved = np.flatnonzero(self.movers[self.parents] == seat)
+        starts = self.action_starts
+        place = starts[self.state_of[self.parents[moved]]] + self.places[moved]
+        actions = _weighted_means(
+            place, values[self.children[moved]], reach[self.parents[moved]], int(starts[-1])
+        )
         nodes = np.flatnonzero(self.movers == seat)
         return _weighted_means(self.state_of[nodes], values[nodes], reach[nodes], len(self.states)), actions
 
-    @property
-    def action_starts(self) -> Whole:
-        """Where each information state's legal actions begin in a row of all, int64 (states + 1,)."""
-        return np.concatenate([[0], np.cumsum([len(state.legal) for state in self.states])]).astype(np.int64)
+    def best_value(self, edges: Floats, seat: int) -> float:
+        """Returns the expected return of a seat's best response to the other's policy.
 
-    def expected_scores(self, tables: Sequence[Sequence[Sequence[float]]]) -> tuple[float, float]:
+        Args:
+            edges: The probability of each edge's action; those of the seat itself do not count.
+            seat: The seat.
+        """
+        own = self.movers[self.parents] == seat
+        others = np.where(own, 1.0, edges)
+        reach, starts = self.reach(others), self.action_starts
+        values = self.returns[:, seat].copy()
+        for level in reversed(self.levels[:-1]):
+            part = self.edges_of(level)
+            mine = np.flatnonzero(own[part]) + part.start
+            if len(mine):
+                # The best action of each state: all histories of a state are of one level, or of none above.
+                places = starts[self.state_of[self.parents[mine]]] + self.places[mine]
+                first, last = int(places.min()), int(places.max()) + 1
+                weights = reach[self.parents[mine]] * values[self.children[mine]]
+                totals = np.bincount(places - first, weights=weights, minlength=last - first).astype(
+                    np.float64
+                )
+                others[mine] = self._is_best(places, totals, first)
+            values[level] += self._sum_edges(level, others, values)
+        return float(values[0])
+
+    def _is_best(self, places: Whole, totals: Floats, first: int) -> Floats:
+        """Returns 1 for edges of the best action of their state, the first of equals, and 0 for others."""
+        starts = self.action_starts
+        state_of = np.searchsorted(starts, np.arange(first, first + len(totals)), side="right") - 1
+        used = np.zeros(len(totals), dtype=bool)
+        used[places - first] = True
+        index = np.flatnonzero(used)
+        order = np.lexsort((index, -totals[index], state_of[index]))
+        ranked = index[order]
+        best = ranked[np.unique(state_of[ranked], return_index=True)[1]]
+        chosen = np.zeros(len(totals))
+        chosen[best] = 1.0
+        return chosen[places - first]
+
+    def has_one_level_per_state(self) -> bool:
+        """Returns whether all histories of each information state have the same length."""
+        depth = np.zeros(len(self.movers), dtype=np.int64)
+        for number, level in enumerate(self.levels):
+            depth[level] = number
+        nodes = np.flatnonzero(self.state_of >= 0)
+        first = np.zeros(len(self.states), dtype=np.int64)
+        first[self.state_of[nodes]] = depth[nodes]
+        return bool((first[self.state_of[nodes]] == depth[nodes]).all())
+
+    def expected_scores(self, tables: Sequence[Table]) -> tuple[float, float]:
         """Returns both seats' exact expected scores, one policy per seat."""
         edges = self.edge_probabilities(tables)
         return float(self.back_up(edges, 0)[0]), float(self.back_up(edges, 1)[0])
 
     def tabulate(self, policy: Policy, conversing: bool = False) -> list[list[float]]:
-        """Returns a policy's probabilities in every information state; it is asked once."""
-        return tabulate(self.states, policy, conversing)
+        """Returns a policy's probabilities of the legal actions in each information state.
+
+        Args:
+            policy: Called once, with each distinct observation and its legal actions.
+            conversing: Whether the texts end conversations: equal texts may then end different ones.
+
+        Raises:
+            ArgumentError: the answers are no probabilities.
+        """
+        asked = {_key_of(state, conversing): state for state in self.states}
+        answers = policy([state.text for state in asked.values()], [list(s.legal) for s in asked.values()])
+        if len(answers) != len(asked):
+            raise ArgumentError(
+                f"policy: {len(answers)} answers were given, allowed: {len(asked)}, one a text"
+            )
+        rows = zip(asked.items(), answers, strict=True)
+        answered = {key: _check_answer(answer, state.legal) for (key, state), answer in rows}
+        return [answered[_key_of(state, conversing)] for state in self.states]
 
     def uniform_edges(self) -> Floats:
         """Returns ``edge_probabilities`` of uniform play on both seats."""
-        table = self.tabulate(uniform)
+        table = [[1 / len(state.legal)] * len(state.legal) for state in self.states]
         return self.edge_probabilities([table, table])
 
 
-def _weighted_means(index: Whole, values: Floats, weights: Floats, count: int) -> Floats:
+def _key_of(state: InformationState, conversing: bool) -> Hashable:
+    """Returns what a policy can tell of a state."""
+    return (state.seat, state.key) if conversing else (state.text, state.legal)
+
+
+def _check_answer(answer: Any, legal: tuple[int, ...]) -> list[float]:
+    """Returns probabilities as a list that sums to 1, or raises ArgumentError."""
+    probabilities = np.asarray(answer, dtype=np.float64)
+    good = probabilities.shape == (len(legal),) and bool(np.all(probabilities >= 0))
+    if not good or abs(float(probabilities.sum()) - 1) > TOLERANCE:
+        raise ArgumentError(
+            f"policy: {answer!r} was given for legal actions {list(legal)}, allowed: {len(legal)} "
+            "probabilities of at least 0 that sum to 1"
+        )
+    rescaled: list[float] = (probabilities / probabilities.sum()).tolist()
+    return rescaled
+
+
+def _weighted_means(index: NDArray[Any], values: Floats, weights: Floats, count: int) -> Floats:
     """Returns the weighted mean of the values of each index below ``count``; NaN where no weight is."""
     total = np.bincount(index, weights=weights, minlength=count)
     with np.errstate(invalid="ignore"):
@@ -162,10 +320,10 @@ def _weighted_means(index: Whole, values: Floats, weights: Floats, count: int) -
     return means
 
 
-_Row: TypeAlias = tuple[int, int, int, int, int, float, list[float]]
-"""The fields of a node, from ``parents`` to ``scores``."""
+# -- building ----------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=KEPT_TREES)
 def build_tree(
     variant: Variant,
     rules: bool = True,
@@ -174,65 +332,210 @@ def build_tree(
     *,
     list_actions: bool = True,
     named: bool = False,
+    merge: bool = False,
 ) -> GameTree:
-    """Returns a game as arrays.
+    """Returns a game as arrays. Trees that were asked for last are kept.
 
     Args:
         variant: The game.
-        rules: Whether the texts of its information states begin with the rules.
-        most: The most histories that it may have; see ``game_gym.exact.information_states``.
-        conversation: See ``game_gym.exact.information_states``.
-        list_actions: See there.
-        named: See there.
+        rules: Whether the texts begin with the rules.
+        most: The most histories that the game may have, None for ``MAX_STATES``.
+        conversation: None for texts that are complete in themselves, or the protocol, "openenv" or
+            "evaluate", in whose layout they are ``task_gym.wrappers.ConversationText``. A seat recalls all
+            that it saw and did, so an information state has one conversation.
+        list_actions: Whether the texts list the legal actions.
+        named: Whether the texts ask for names, and are ``task_gym.wrappers.NamedText``; without a
+            conversation only.
+        merge: Whether equal positions of a game in which nothing is hidden are one node, and one information
+            state. The game's declaration says by ``state_key`` when positions are equal.
 
     Raises:
-        SizeError: the game cannot be enumerated.
+        SizeError: the game has other than two seats, simultaneous moves, no names of information states, or
+            more than ``most`` histories.
     """
-    check_size(variant, most)
-    states = information_states(variant, rules, most, conversation, list_actions=list_actions, named=named)
-    index = {(state.seat, state.key): i for i, state in enumerate(states)}
-    rows: list[_Row] = []
-    levels: list[slice] = []
-    children: dict[tuple[int, int], int] = {}
-    waiting: list[tuple[State, int, int, int, float]] = [(variant.game.new_initial_state(), -1, -1, 0, 1.0)]
-    while waiting:
-        start, below = len(rows), []
-        for state, parent, action, place, probability in waiting:
-            node, mover, known = len(rows), int(state.current_player()), -1
-            ends = [0.0, 0.0]
-            if mover == TERMINAL:
-                ends = seat_scores(variant, state.returns())
-            elif mover != CHANCE:
-                known = index[mover, state.information_state_string(mover)]
-            children[parent, action] = node
-            rows.append((parent, action, place, mover, known, probability, ends))
-            below += [(state.child(a), node, a, i, p) for i, (a, p) in enumerate(_list_moves(state))]
-        levels.append(slice(start, len(rows)))
-        waiting = below
-    columns = list(zip(*rows, strict=True))
-    parents, actions, places, movers, state_of = (
-        np.asarray(column, dtype=np.int64) for column in columns[:5]
-    )
-    chance, scores = (np.asarray(column, dtype=np.float64) for column in columns[5:])
+    position_of = _find_position_key(variant, conversation) if merge else None
+    states: dict[Hashable, InformationState] = {}
+    numbers: dict[Hashable, int] = {}
+    ends: dict[tuple[float, ...], int] = {}
+    depths, movers, state_of, end_of = array("i"), array("b"), array("i"), array("i")
+    parents, children, actions, places, chance = array("i"), array("i"), array("i"), array("i"), array("d")
+    for visit in _walk(variant, most, position_of):
+        state, mover, known, end = visit.state, visit.mover, -1, 0
+        if visit.parent >= 0:
+            parents.append(visit.parent)
+            children.append(visit.node)
+            actions.append(visit.action)
+            places.append(visit.place)
+            chance.append(visit.probability)
+        if not visit.is_new:
+            continue
+        if mover == TERMINAL:
+            end = ends.setdefault(tuple(state.returns()), len(ends) + 1)
+        elif mover != CHANCE:
+            name = state.information_state_string(mover)
+            key: Hashable = (mover, name) if position_of is None else visit.node
+            known = numbers.setdefault(key, len(numbers))
+            if key not in states:
+                legal = tuple(state.legal_actions())
+                if conversation is None:
+                    text = render(variant, state, mover, rules, list_actions)
+                    if named:
+                        text = ask_for_name(text, variant.choices(state, mover, legal)[0])
+                else:
+                    turns = _list_turns(state, mover, states)
+                    text = show_conversation(variant, state, mover, turns, protocol=conversation, rules=rules)
+                states[key] = InformationState(name, mover, text, legal)
+        depths.append(visit.depth)
+        movers.append(mover)
+        state_of.append(known)
+        end_of.append(end)
+    # The walk went depth first. Nodes are sorted by length here, and edges by the nodes they lead from.
+    order = np.argsort(np.asarray(depths), kind="stable")
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    sources = rank[np.asarray(parents, dtype=np.int32)]
+    by_source = np.lexsort((np.asarray(places), sources))
+    bounds = np.searchsorted(np.asarray(depths)[order], np.arange(max(depths) + 2)).tolist()
+    outcome = np.asarray(end_of)[order]
     return GameTree(
         variant=variant,
-        states=states,
-        parents=parents,
-        actions=actions,
-        places=places,
-        movers=movers,
-        state_of=state_of,
-        chance=chance,
-        scores=scores,
-        levels=tuple(levels),
-        _children=children,
+        states=tuple(states.values()),
+        movers=np.asarray(movers)[order],
+        state_of=np.asarray(state_of)[order],
+        scores=np.array([(0.0, 0.0), *(seat_scores(variant, end) for end in ends)])[outcome],
+        returns=np.array([(0.0, 0.0), *ends])[outcome],
+        parents=sources[by_source],
+        children=rank[np.asarray(children, dtype=np.int32)][by_source],
+        actions=np.asarray(actions)[by_source],
+        places=np.asarray(places)[by_source],
+        chance=np.asarray(chance)[by_source],
+        first_edges=np.searchsorted(sources[by_source], np.arange(len(order) + 1)),
+        levels=tuple(slice(start, end) for start, end in pairwise(bounds)),
     )
 
 
-def _list_moves(state: State) -> list[tuple[int, float]]:
-    """Returns the actions of a state with their probability by chance, 1 where a seat moves."""
-    if state.is_terminal():
-        return []
-    if state.is_chance_node():
-        return [(int(action), float(probability)) for action, probability in state.chance_outcomes()]
-    return [(int(action), 1.0) for action in state.legal_actions()]
+def _list_turns(
+    state: State, seat: int, states: Mapping[Hashable, InformationState]
+) -> list[tuple[str, str]]:
+    """Returns a seat's earlier questions and answers: those of the states on the way, which were found."""
+    past, turns = state.get_game().new_initial_state(), []
+    for player, action in ((pair.player, pair.action) for pair in state.full_history()):
+        if player == seat:
+            asked = states[seat, past.information_state_string(seat)]
+            turns.append((str(asked.text), str(action)))
+        past.apply_action(action)
+    return turns
+
+
+def check_size(variant: Variant, most: int | None = None, conversation: str | None = None) -> None:
+    """Raises SizeError if a game cannot be enumerated: within a second if it is far too large.
+
+    Args:
+        variant: The game.
+        most: The most histories that it may have, None for ``MAX_STATES``. Equal positions count once.
+        conversation: As in ``build_tree``; equal positions end different conversations.
+
+    Raises:
+        SizeError: as ``build_tree`` does.
+    """
+    for _ in _walk(variant, most, _find_position_key(variant, conversation)):
+        pass
+
+
+def _find_position_key(variant: Variant, conversation: str | None) -> Callable[[State], Hashable] | None:
+    """Returns what tells positions apart; None where histories matter."""
+    kind = variant.game.get_type()
+    if conversation is None and kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION:
+        return variant.spec.state_key
+    return None
+
+
+class _Visit(NamedTuple):
+    """A step of the walk: a history, or a position that was there before, and the edge that led to it."""
+
+    state: State
+    node: int
+    is_new: bool
+    mover: int
+    depth: int
+    parent: int
+    action: int
+    place: int
+    probability: float
+
+
+def _walk(
+    variant: Variant, most: int | None, position_of: Callable[[State], Hashable] | None
+) -> Iterator[_Visit]:
+    """Yields every history of a game, depth first; with ``position_of``, goes on from each position once.
+
+    Raises:
+        SizeError: the game is of another kind, or has more than ``most`` histories.
+    """
+    _check_kind(variant)
+    most = MAX_STATES if most is None else most
+    too_large = SizeError(
+        f"{variant.spec.name} was given, which has more than {most:,} histories (episodes of "
+        f"up to {variant.game.max_game_length()} moves among "
+        f"{variant.game.num_distinct_actions()} actions); "
+        "allowed: games of at most so many, as leduc_poker with 9,457 and kuhn_poker with 58"
+    )
+    if _is_far_larger(variant, most):
+        raise too_large
+    count, positions = 0, dict[Hashable, int]()
+    waiting: list[tuple[State, int, int, int, int, float]] = [
+        (variant.game.new_initial_state(), 0, -1, -1, 0, 1.0)
+    ]
+    while waiting:
+        state, depth, parent, action, place, probability = waiting.pop()
+        node, mover = count, state.current_player()
+        if position_of is not None:
+            node = positions.setdefault((depth, position_of(state)), count)
+        is_new = node == count
+        if is_new:
+            count += 1
+            if count > most:
+                raise too_large
+        yield _Visit(state, node, is_new, mover, depth, parent, action, place, probability)
+        if not is_new or mover == TERMINAL:
+            continue
+        moves = state.chance_outcomes() if mover == CHANCE else [(a, 1.0) for a in state.legal_actions()]
+        for i in range(len(moves) - 1, -1, -1):
+            action, probability = moves[i]
+            waiting.append((state.child(action), depth + 1, node, action, i, probability))
+
+
+def _is_far_larger(variant: Variant, most: int) -> bool:
+    """Returns whether a game has many times more histories than ``most``, judged by a few random games.
+
+    A random game's estimate of their number is 1 + b₁ + b₁b₂ + …, where bᵢ is the number of its i-th move's
+    alternatives (Knuth 1975, "Estimating the efficiency of backtrack programs"). It only grows along the
+    game, so in a large game a few moves are enough. Where positions merge, it is an upper bound.
+    """
+    generator, too_large = random.Random(0), 0
+    margin = MARGIN if _find_position_key(variant, None) is None else MARGIN * MOST_WAYS
+    for _ in range(PROBES):
+        state: State = variant.game.new_initial_state()
+        width = estimate = 1
+        while estimate <= margin * most and not state.is_terminal():
+            legal = state.legal_actions()
+            width *= len(legal)
+            estimate += width
+            state.apply_action(generator.choice(legal))
+        too_large += estimate > margin * most
+    return too_large > PROBES // 2
+
+
+def _check_kind(variant: Variant) -> None:
+    kind = variant.game.get_type()
+    sequential = kind.dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
+    if variant.players != 2 or not sequential:
+        raise SizeError(
+            f"{variant.spec.name} was given, with {variant.players} seats and "
+            f"{'alternating' if sequential else 'simultaneous'} moves; allowed: two seats, alternating moves"
+        )
+    if not kind.provides_information_state_string:
+        raise SizeError(
+            f"{variant.spec.name} was given, whose information states OpenSpiel does not name; allowed: "
+            "games of which it does, as kuhn_poker and leduc_poker"
+        )

@@ -67,7 +67,7 @@ class ExactGame:
 
     def check_size(self) -> None:
         """Raises ``SizeError`` if the game is too large to enumerate."""
-        exact.check_size(self.variant)
+        exact.check_size(self.variant, None, self.conversation)
 
     def compare_policy(
         self, policy: LLMPolicy, *, trained: bool = True, adapters: str = NEWEST

@@ -148,9 +148,9 @@ def _find_policy(contender: Contender, options: CompareOptions, policy: LLMPolic
 def _solve(tree: GameTree, policy: Policy, opponent: str, conversing: bool) -> ExactCell:
     from game_gym import exact
 
-    states, conversing = tree.states, bool(conversing)
+    conversing = bool(conversing)
     own, other = tree.tabulate(policy, conversing), tree.tabulate(AGENTS[opponent], conversing)
-    found = exact.evaluate_table(tree.variant, states, own, opponent)
+    found = exact.evaluate_table(tree, own, opponent)
     shares, scores = [], []
     for seat in (0, 1):
         tables = [own, other] if seat == 0 else [other, own]

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from game_gym.exact import OPPONENTS, Policy
+from game_gym.exact import OPPONENTS
 from game_gym.spec import Variant
 from game_gym.task import TaskSet, decode
-from game_gym.tree import Floats, GameTree, build_tree
+from game_gym.tree import Floats, GameTree, Policy, build_tree
 from gamespiel.agents.learning.advantages import FindValues, KnownValues
 from gamespiel.agents.models import NEWEST
 from gamespiel.config import Config, InvalidValueError
@@ -38,8 +38,8 @@ if TYPE_CHECKING:  # environments need no learning library
     from gamespiel.agents.policy import LLMPolicy
     from gamespiel.agents.rollout import Episode
 
-MOST_HISTORIES = 50_000
-"""The most histories of a game whose tree a run reads: each step goes through all of them."""
+MOST_HISTORIES = 300_000
+"""The most histories of a game that ``auto`` looks at, which takes seconds."""
 
 MOST_VARIANTS = 32
 """The most games, with their parameters, whose trees a run reads."""
@@ -67,9 +67,9 @@ class Form:
     list_actions: bool = True
     named: bool = False
 
-    def build(self, variant: Variant) -> GameTree:
+    def build(self, variant: Variant, most: int | None = None) -> GameTree:
         """Returns a game's tree with such prompts; raises ``SizeError`` if it is too large."""
-        return build_tree(variant, most=MOST_HISTORIES, **dataclasses.asdict(self))
+        return build_tree(variant, most=most, merge=True, **dataclasses.asdict(self))
 
 
 Trees = Mapping[str, GameTree]
@@ -148,11 +148,11 @@ def _find_values(
     seat, starts = int(episode.info["seat"]), tree.action_starts
     states, places, node = [], [], 0
     for action in episode.info["history"]:
-        child = tree.find_child(node, action)
+        edge = tree.find_edge(node, action)
         if tree.movers[node] == seat:
             states.append(int(tree.state_of[node]))
-            places.append(int(tree.places[child]))
-        node = child
+            places.append(int(tree.places[edge]))
+        node = int(tree.children[edge])
     score = episode.total_reward if episode.truncated else float(tree.scores[node, seat])
     if len(states) != len(episode.turns) or abs(score - episode.total_reward) > TOLERANCE:
         raise InvalidValueError(
@@ -202,7 +202,8 @@ def find_trees(config: Config) -> Trees | str:
         form = Form(
             env.rules, env.seeding if env.conversation else None, env.list_actions, env.answer == "name"
         )
-        trees = {key: form.build(variant) for key, variant in variants.items()}
+        most = MOST_HISTORIES if config.ppo.advantages == "auto" else None
+        trees = {key: form.build(variant, most) for key, variant in variants.items()}
         for name in _list_opponents(config):
             if (find_policy := _policy_of(name)) is not None:
                 find_policy(name.partition(":")[2])

@@ -224,7 +224,7 @@ def test_arguments() -> None:
         PositionDataset(judge="mcts:x", game="tic_tac_toe")
     with pytest.raises(ArgumentError, match=r"judge: 'mcts' was given for 'leduc_poker'.*nothing is hidden"):
         PositionDataset(judge="mcts:100", game="leduc_poker")
-    with pytest.raises(SizeError, match=r"chess was given, which has more than 300,000 histories"):
+    with pytest.raises(SizeError, match=r"chess was given, which has more than 5,000,000 histories"):
         PositionDataset(game="chess")
     with pytest.raises(ArgumentError, match=r"judge: 5 simulations were given, allowed: more than .* legal"):
         PositionDataset(2, judge="mcts:5", game="hex")[0]

@@ -27,6 +27,7 @@ from tests.gamespiel.runs import STEPS, evaluate_aloud, quiet, small, train_quie
 Overrides = list[tuple[str, str]]
 KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
 TIC_TAC_TOE = [("env.task_id", "null"), ("env.game", "tic_tac_toe")]
+CONNECT_FOUR = [("env.task_id", "null"), ("env.game", "connect_four")]
 TWO_GAMES = [("env.task_id", "null"), ("env.task_ids", "[200000000, 600000000]")]
 SERVED = [("env.env_mode", "url"), ("env.base_url", "http://127.0.0.1:9")]
 NO_MODEL = ("model.model_name", "/no/where")
@@ -101,7 +102,7 @@ def test_first_in_kuhn_poker_by_hand(tmp_path: Path) -> None:
 
 def test_what_can_be_solved_is_known() -> None:
     assert not explain_unsolved(config().env) and not explain_unsolved(config(*KUHN).env)
-    for overrides in ([("env.opponent", "mcts:20")], TIC_TAC_TOE, TWO_GAMES, [("env.max_turns", "2")]):
+    for overrides in ([("env.opponent", "mcts:20")], CONNECT_FOUR, TWO_GAMES, [("env.max_turns", "2")]):
         assert explain_unsolved(config(*overrides).env)
     # Few enough for --exact, and too many for runs that did not ask.
     liars_dice = config(("env.task_id", "null"), ("env.game", "liars_dice")).env
@@ -214,11 +215,11 @@ def test_a_place_is_found_before_anything_is_played() -> None:
 def test_a_failed_evaluation_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """What can be known before play leaves not even the folder."""
     options = EvalOptions(config(*KUHN), agent="random", exact=True)
-    monkeypatch.setattr("game_gym.exact.MAX_STATES", 57)
+    monkeypatch.setattr("game_gym.tree.MAX_STATES", 57)
     with pytest.raises(SizeError):
         evaluate(options, quiet())
     assert not Path("runs").exists()
-    monkeypatch.setattr("game_gym.exact.MAX_STATES", 58)
+    monkeypatch.setattr("game_gym.tree.MAX_STATES", 58)
     monkeypatch.setattr("gamespiel.exact.exact.greedy", lambda policy: lambda texts, legal: [])
     with pytest.raises(ArgumentError, match="policy: 0 answers were given"):
         evaluate(options, quiet())
@@ -290,11 +291,11 @@ def beside_hex(game: str) -> Overrides:
         (beside_hex("hex"), {"agent": "mcts:1"}, OpponentError, "opponent argument: '1' was given"),
         ([], EXACT | {"agent": "mcts:20"}, InvalidValueError, "random, first or a checkpoint, not 'mcts:20'"),
         ([("env.opponent", "mcts:20")], EXACT, ArgumentError, "'mcts:20' was given, allowed: 'random'"),
-        (TIC_TAC_TOE, EXACT, SizeError, "tic_tac_toe was given, which has more than 300,000 histories"),
+        (CONNECT_FOUR, EXACT, SizeError, "connect_four was given, which has more than 5,000,000 histories"),
         (TWO_GAMES, EXACT, SizeError, "exact evaluation takes one game"),
         ([("env.max_turns", "2")], EXACT, InvalidValueError, "env.max_turns must be null, not 2"),
         # Before the model is loaded.
-        ([*TIC_TAC_TOE, NO_MODEL], EXACT | {"agent": None}, SizeError, "has more than 300,000 histories"),
+        ([*CONNECT_FOUR, NO_MODEL], EXACT | {"agent": None}, SizeError, "has more than 5,000,000 histories"),
     ],
 )
 def test_what_is_refused_leaves_no_file(

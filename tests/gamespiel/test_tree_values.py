@@ -51,8 +51,8 @@ def list_episodes(tree: GameTree, seat: int, opponent: str) -> list[tuple[Episod
     for leaf in np.flatnonzero(tree.movers == -4).tolist():
         history, turns, node = [], 0, leaf
         while node:
-            history.append(int(tree.actions[node]))
-            node = int(tree.parents[node])
+            history.append(int(tree.actions[node - 1]))
+            node = int(tree.parents[node - 1])
             turns += int(tree.movers[node] == seat)
         info: dict[str, Any] = {"seat": seat, "opponent": opponent, "history": history[::-1]}
         if opponent == SNAPSHOT:
@@ -90,13 +90,13 @@ def test_the_mean_gradient_over_all_games_is_that_of_the_expected_score(
         node = 0
         advantages = iter(found[episode.index].advantages)
         for action in episode.info["history"]:
-            child = tree.find_child(node, action)
+            edge = tree.find_edge(node, action)
             if tree.movers[node] == seat:
                 text = str(tree.states[tree.state_of[node]].text)
                 score = -policy.chances(text)
-                score[tree.places[child]] += 1
+                score[tree.places[edge]] += 1
                 gradient[text] += reach[leaf] * next(advantages) * score
-            node = child
+            node = int(tree.children[edge])
     other, held = tables()[0], policy.logits
     drawn = np.random.default_rng(0).permutation(len(policy.texts))[:24]
     mine = {str(state.text) for state in tree.states if state.seat == seat}

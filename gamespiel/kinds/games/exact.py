@@ -49,7 +49,7 @@ def explain_unsolved(env: GameKeys) -> str:
         if opponent not in exact.OPPONENTS:
             known = " and ".join(map(repr, exact.OPPONENTS))
             return f"the policy of opponent {opponent!r} is not known exactly, as that of {known} is"
-        exact.check_size(variant, QUICK)
+        exact.check_size(variant, QUICK, env.seeding if env.conversation else None)
     except (InvalidValueError, SizeError) as error:
         return str(error)
     return ""
