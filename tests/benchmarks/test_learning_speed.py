@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from benchmarks import learning_speed
+from benchmarks import advantages, learning_speed
 from benchmarks.learning_speed import (
     Curve,
     Point,
@@ -123,3 +123,16 @@ def test_a_short_run(
         assert abs(first[2]) < 0.1  # nobody knows anything yet
         assert sum(line.startswith(f"{key}, seed 0:") for line in printed) == len(run["curve"])
     assert imread(tmp_path / "new" / "learning_speed.png").std() > 0
+
+
+def test_estimators_side_by_side(tmp_path: Path) -> None:
+    """A step each: nothing is learned, and what was read for the evaluations is not counted."""
+    out = tmp_path / "advantages.json"
+    results = advantages.main(["--games", "kuhn_poker", "--seeds", "3", "--steps", "1", "--out", str(out)])
+    assert json.loads(out.read_text()) == json.loads(json.dumps(results))
+    runs = results["games"]["kuhn_poker"]
+    for estimator, games in (("exact", 256), ("gae", 1024)):
+        (run,) = runs[estimator]
+        (before, *_), (decisions, tokens, _, share) = run["points"][0], run["points"][-1]
+        assert run["seed"] == 3 and before == 0 and games <= decisions <= 2 * games
+        assert tokens > 12 * 20 and share < 0.85 and run["reached"]["0.85"] is None
