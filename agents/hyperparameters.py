@@ -121,6 +121,7 @@ class Hyperparameters:
         False, "with exact advantages: learn from every legal action of a turn, not from the sampled one"
     )
     advantage_scale: PositiveFloat = key(0.2, "what exact advantages are divided by, in units of the reward")
+    terms: Many[str] = key((), "your own terms of the loss, as my_module:my_term (docs/own.md)")
     normalize_advantage: bool = key(True, "normalise advantages of gae to mean 0 and deviation 1")
 
 

@@ -38,6 +38,7 @@ from gamespiel.agents.learning.coefficients import AdaptiveKLController, Coeffic
 from gamespiel.agents.learning.divergence import Backoff, DivergedError, SkippedUpdates
 from gamespiel.agents.learning.progress_bar import ProgressBar, list_callbacks
 from gamespiel.agents.learning.snapshots import Average, Magnet
+from gamespiel.agents.learning.terms import load_term
 from gamespiel.agents.models import AVERAGE, MAGNET, NEWEST
 from gamespiel.agents.models.memory import used_memory
 from gamespiel.agents.policy import LLMPolicy
@@ -150,6 +151,8 @@ class LLMPPO(OnPolicyAlgorithm):
         self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
         self.step, self.seconds, self.ranks = 0, 0.0, ranks
         self.find_values = find_values
+        for path in chosen.terms:
+            load_term(path)  # an error now, and not after the first step's games
         self._tokens = 0  # that the model read in this step
         #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
         self.on_progress: Callable[[str, int, int], None] = _no_progress
@@ -370,8 +373,10 @@ class LLMPPO(OnPolicyAlgorithm):
         )
         means = Update(
             self.policy, buffer, self.hyperparameters, coefficients, magnet=self.magnet is not None,
-            reference=self.kl.needs_divergence(self.step), seed=self.seed or 0, step=self.step,
-            skipped=self.skipped, ranks=self.ranks, on_progress=self.on_progress,
+            reference=self.kl.needs_divergence(self.step),
+            terms=[load_term(path) for path in self.hyperparameters.terms],
+            seed=self.seed or 0, step=self.step, skipped=self.skipped, ranks=self.ranks,
+            on_progress=self.on_progress,
         ).run()  # fmt: skip
         # The largest weight of all is not finite if any is not; a GPU is waited for once.
         if not get_total_norm(self.policy.trainable_parameters(), math.inf).isfinite():

@@ -20,7 +20,7 @@ from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.coefficients import Coefficients
 from gamespiel.agents.learning.divergence import SkippedUpdates
 from gamespiel.agents.learning.metrics import Means
-from gamespiel.agents.learning.terms import Played, Scored, critic_error, select_terms
+from gamespiel.agents.learning.terms import Played, Scored, Term, critic_error, select_terms
 from gamespiel.agents.models import BASE, MAGNET, memory
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ranks import ALONE, Ranks
@@ -93,6 +93,7 @@ class Update:
         magnet: Whether the scorer knows a magnet, a divergence from which is trained.
         reference: Whether the divergence from the reference is measured, for which the reference reads all
             turns. It must be if it has a weight.
+        terms: The user's own terms of the loss.
         seed: Seed of the run.
         step: Number of complete steps.
         skipped: Counts updates in a row that are skipped; it outlives the step.
@@ -109,6 +110,7 @@ class Update:
         *,
         magnet: bool = False,
         reference: bool = True,
+        terms: Sequence[Term] = (),
         seed: int,
         step: int,
         skipped: SkippedUpdates,
@@ -125,7 +127,7 @@ class Update:
         self._mass = trained_mass and self.scorer.knows_mass(buffer.decisions)
         magnet = magnet and not self._critic_only
         self._others = [BASE] * reference + [MAGNET] * magnet
-        self._terms = select_terms(mass=self._mass, magnet=magnet, reference=reference)
+        self._terms = select_terms(mass=self._mass, magnet=magnet, reference=reference, more=terms)
         self._same_forwards = self.scorer.depends_on_forwards
         self._score_first = self._same_forwards or coefficients.sampler_weight_cap is not None
         self._first_scores_itself = self._score_first  # until the first optimizer step has been tried

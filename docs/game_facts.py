@@ -12,7 +12,7 @@ from game_gym.env import GameSpielEnv
 from game_gym.games import DECLARED, TABLE, find_game
 from game_gym.prompts import render
 from game_gym.spec import GameSpec, Variant, load_variant
-from task_gym.errors import GameError, NotBuiltError, OpponentError
+from task_gym.errors import GameError, OpponentError
 from task_gym.opponents import make_opponent
 from task_gym.seeding import Stream
 
@@ -112,17 +112,7 @@ def plays(opponent: str, variant: Variant) -> bool:
     """Returns whether this opponent can play this game, at the game's declared budget."""
     try:
         make_opponent(opponent, variant.game, variant.spec, seat=0)
-    except (OpponentError, NotBuiltError):
-        return False
-    return True
-
-
-def is_built(opponent: str) -> bool:
-    """Returns whether this opponent is implemented."""
-    leduc = variants(DECLARED["leduc_poker"])[0]
-    try:
-        make_opponent(opponent, leduc.game, leduc.spec, seat=0)
-    except NotBuiltError:
+    except OpponentError:
         return False
     return True
 

@@ -107,8 +107,6 @@ def size_table() -> str:
 
 def honest_searcher() -> str:
     """Returns the sentence about "ismcts", which reads only what its seat knows."""
-    if not facts.is_built("ismcts"):
-        return "`ismcts`, which is to search only from what its seat knows, is not built yet"
     played = [name for name in facts.names() if "ismcts" in _searchers(name)]
     return f"`ismcts` searches only from what its seat knows, in {_and(f'`{name}`' for name in played)}"
 

@@ -26,7 +26,7 @@ from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.sampling.vllm.connect import Needs, connect, list_targets
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, require_built, saved_config
+from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, import_own_modules, saved_config
 from gamespiel.environments.curriculum import make_starts, stage_opponents
 from gamespiel.environments.making import Wrap, add_workers, copies, make_one_env, plays_itself
 from gamespiel.environments.tree_values import make_find_values
@@ -221,7 +221,7 @@ def make_env(run: str | Path, **changes: Any) -> gym.Env[Any, Any]:
     Raises:
         TaskGymError: there is no such run, key, opponent or game.
     """
-    config = require_built(from_dict({"env": changes}, "make_env", base=saved_config(run)))
+    config = import_own_modules(from_dict({"env": changes}, "make_env", base=saved_config(run)))
     return make_one_env(config.env)
 
 
@@ -240,7 +240,7 @@ def load_policy(run: str | Path, env: gym.Env[Any, Any] | None = None, *, device
         TaskGymError: there is no such run, checkpoint or device, or the base model cannot be loaded.
     """
     place = checkpoint.find(Path(run))
-    config = require_built(saved_config(place))
+    config = import_own_modules(saved_config(place))
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, device=device))
     played = make_one_env(config.env) if env is None else env
     writes = config.env.decode == "text"

@@ -4,7 +4,6 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from task_gym import errors
 from task_gym.errors import LONGEST, TaskGymError, shown
 
 
@@ -18,10 +17,6 @@ class UnknownKeyError(ConfigError):
 
 class InvalidValueError(ConfigError):
     """A value of the wrong type or out of its range."""
-
-
-class NotBuiltError(ConfigError, errors.NotBuiltError):
-    """A valid configuration that asks for an engine this version does not have."""
 
 
 MOST_SHOWN = 50

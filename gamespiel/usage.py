@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from gamespiel.config import DEFAULT_PRESET, DEFAULT_PRESETS, Config, missing, presets, resolve, to_dict
+from gamespiel.config import DEFAULT_PRESET, DEFAULT_PRESETS, presets, resolve, to_dict
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF, SECTIONS, describe_type, node_of
 from gamespiel.errors import unknown_name_error
 
@@ -27,7 +27,7 @@ def command(name: str) -> str:
 
 def overview() -> str:
     """Returns the names of the presets and of the sections, with how a key is given."""
-    names = [_describe_preset(name, resolve(name)) for name in presets()]
+    names = list(presets())
     return "\n".join(
         [
             *textwrap.wrap(f"presets: {', '.join(names)}", WIDTH, break_on_hyphens=False),
@@ -81,12 +81,6 @@ def _list_keys(section: str, names: Iterable[str]) -> str:
             text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False
         )
     return "".join(f"{line}\n" for line in lines)
-
-
-def _describe_preset(name: str, config: Config) -> str:
-    """Returns a preset's name, with the keys in it that ask for a missing engine."""
-    keys = ", ".join(missing(config))
-    return f"{name} (not built yet: {keys})" if keys else name
 
 
 def _format_inline(value: object) -> str:

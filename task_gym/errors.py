@@ -55,10 +55,6 @@ class SeedError(TaskGymError):
     """A seed outside 0 … 2**32 - 1, or one from which a protocol would reach above that."""
 
 
-class NotBuiltError(TaskGymError):
-    """Something that has a name and is planned, but does not exist yet."""
-
-
 class BackendError(TaskGymError):
     """A server that was never reached, refuses what it was asked, or cannot be called from here."""
 

@@ -7,6 +7,7 @@ is the sum over its path. Each token of a text is one. An answer that was forced
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from gamespiel.agents.learning.coefficients import Coefficients
 from gamespiel.agents.models import BASE, MAGNET
+from task_gym.errors import ArgumentError, nearest, shown
 
 
 @dataclass(frozen=True)
@@ -160,14 +162,46 @@ def critic_error(scored: Scored, played: Played, numbers: Coefficients) -> Part:
     return Part(numbers.vf_coef * loss, "turns", {"value_loss": loss})
 
 
-def select_terms(*, mass: bool, magnet: bool, reference: bool = True) -> Sequence[Term]:
+def load_term(path: str) -> Term:
+    """Returns the term that a user's module has, by its path, as "my_module:my_term".
+
+    Raises:
+        ArgumentError: there is no such module or function.
+    """
+    module, _, name = path.partition(":")
+    if not module or not name.isidentifier():
+        raise ArgumentError(
+            f"ppo.terms: {shown(path)} was given, needed: a module and its function, as my_module:my_term"
+        )
+    try:
+        term = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise ArgumentError(f"ppo.terms: {path!r} was given, and {error.name!r} cannot be found") from error
+    except AttributeError as error:
+        near = nearest(name, vars(importlib.import_module(module)))
+        raise ArgumentError(f"ppo.terms: {path!r} was given, and {module!r} has no {name!r}{near}") from error
+    if not callable(term):
+        raise ArgumentError(f"ppo.terms: {path!r} was given, which is {shown(term)}, needed: a function")
+    loaded: Term = term
+    return loaded
+
+
+def select_terms(
+    *, mass: bool, magnet: bool, reference: bool = True, more: Sequence[Term] = ()
+) -> Sequence[Term]:
     """Returns the terms of a loss, in the order in which they are summed.
 
     Args:
         mass: Whether the mass on legal answers is trained.
         magnet: Whether there is a magnet.
         reference: Whether the divergence from the reference is measured.
+        more: The user's own terms.
     """
     terms: list[Term] = [policy_gradient, critic_error, entropy_bonus]
     terms += [reference_divergence] if reference else []
-    return [*terms, *([illegal_mass_penalty] if mass else []), *([magnet_divergence] if magnet else [])]
+    return [
+        *terms,
+        *([illegal_mass_penalty] if mass else []),
+        *([magnet_divergence] if magnet else []),
+        *more,
+    ]

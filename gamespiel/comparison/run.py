@@ -32,7 +32,7 @@ from gamespiel.comparison.hands import (
 )
 from gamespiel.comparison.options import CompareOptions
 from gamespiel.comparison.table import print_comparison
-from gamespiel.config import Config, InvalidValueError, require_built, to_dict
+from gamespiel.config import Config, InvalidValueError, import_own_modules, to_dict
 from gamespiel.environments.making import evaluation_config, make_one_env, pin_tasks
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import Deal
@@ -91,7 +91,7 @@ def _settle(options: CompareOptions, console: Console) -> CompareOptions:
     """Returns the options as they are played: against a fixed opponent, and with an endpoint's protocol."""
 
     def settle(config: Config) -> Config:
-        config = evaluation_config(require_built(config))
+        config = evaluation_config(import_own_modules(config))
         if not any(one.endpoint for one in options.contenders):
             return config
         env: Any = config.env

@@ -1,7 +1,6 @@
 """Configuration: typed sections, presets, files and overrides. ``resolve`` puts them together."""
 
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.config.built import missing, require_built
 from gamespiel.config.checks import evaluation_notices, notices, validate
 from gamespiel.config.files import (
     DEFAULT_PRESET,
@@ -18,6 +17,7 @@ from gamespiel.config.files import (
     saved_config,
     to_dict,
 )
+from gamespiel.config.imports import import_own_modules
 from gamespiel.config.preset_files import preset_path, presets
 from gamespiel.config.sections import (
     Config,
@@ -28,7 +28,7 @@ from gamespiel.config.sections import (
     RunConfig,
     Stage,
 )
-from gamespiel.errors import ConfigError, InvalidValueError, MistakesError, NotBuiltError, UnknownKeyError
+from gamespiel.errors import ConfigError, InvalidValueError, MistakesError, UnknownKeyError
 
 __all__ = [
     "DEFAULT_PRESET",
@@ -43,7 +43,6 @@ __all__ = [
     "LoraConfig",
     "MistakesError",
     "ModelConfig",
-    "NotBuiltError",
     "Resolved",
     "RunConfig",
     "Stage",
@@ -51,12 +50,11 @@ __all__ = [
     "card_facts",
     "evaluation_notices",
     "from_dict",
+    "import_own_modules",
     "load",
-    "missing",
     "notices",
     "preset_path",
     "presets",
-    "require_built",
     "resolve",
     "resolve_layers",
     "resolve_pretrained",

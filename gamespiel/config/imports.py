@@ -7,9 +7,21 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
+from gamespiel.config.sections import Config
 from gamespiel.errors import ConfigError
 from task_gym.errors import nearest, shown
 from task_gym.opponents import opponent_names
+
+
+def import_own_modules(config: Config) -> Config:
+    """Returns ``config``, after the modules of ``run.imports`` and ``ppo.terms`` were imported.
+
+    Raises:
+        ConfigError: a module cannot be imported.
+    """
+    import_modules([*config.run.imports, *(term.partition(":")[0] for term in config.ppo.terms)])
+    return config
+
 
 _registered: dict[str, set[str]] = {}
 """By module, the opponents that it registered when it was imported here."""

@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from gamespiel.config.built import describe_missing
 from gamespiel.config.preset_files import presets
 from gamespiel.config.sections import Config
 
@@ -48,9 +47,6 @@ class _Untitled(GenerateJsonSchema):
 def _make_definitions() -> dict[str, Any]:
     """Returns the JSON schema of every class within ``Config``, by name."""
     made: dict[str, Any] = TypeAdapter(Config).json_schema(schema_generator=_Untitled)["$defs"]
-    for section, cls in SECTIONS.items():
-        for name, node in made[cls.__name__]["properties"].items():
-            node["description"] += describe_missing(f"{section}.{name}")
     return made
 
 

@@ -22,7 +22,7 @@ from gamespiel.config import (
     Config,
     InvalidValueError,
     evaluation_notices,
-    require_built,
+    import_own_modules,
     saved_config,
     to_dict,
 )
@@ -64,7 +64,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     if options.agent is None:
         check_trainer("the evaluation of a policy")
     console = console or Console()
-    config, player = require_built(options.config), kind_of(options.config.env).player
+    config, player = import_own_modules(options.config), kind_of(options.config.env).player
     if config != (measured := evaluation_config(config)):
         games: Any = measured.env
         others = format_opponent(games.opponent)

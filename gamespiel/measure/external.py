@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from gamespiel.config import Config, InvalidValueError, require_built, to_dict
+from gamespiel.config import Config, InvalidValueError, import_own_modules, to_dict
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.at_once import play_at_once
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling
@@ -56,7 +56,7 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
         TaskGymError: the agent, the server or the tasks cannot be evaluated as asked.
     """
     console = console or Console()
-    config, kind = require_built(options.config), kind_of(options.config.env)
+    config, kind = import_own_modules(options.config), kind_of(options.config.env)
     assert options.agent is not None
     sampling = Sampling(options.temperature, options.max_new_tokens)
     chat = Chat(parse_endpoint(options.agent), sampling, patience_of_agents(options.request_s))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gamespiel.config import Config, require_built, saved_config
+from gamespiel.config import Config, import_own_modules, saved_config
 from gamespiel.config.resume import check_resumed
 from gamespiel.environments.curriculum import add_stage_tasks, make_starts
 from gamespiel.environments.held_out import evaluation_configs, hold_out_tasks
@@ -26,7 +26,7 @@ def check_run(config: Config, resume: Path | None = None) -> None:
     Raises:
         TaskGymError: as ``gamespiel.training.run.train`` does.
     """
-    config = hold_out_tasks(add_stage_tasks(require_built(config)))
+    config = hold_out_tasks(add_stage_tasks(import_own_modules(config)))
     if config.run.eval_steps is not None:
         evaluation_configs(config)  # raises if an opponent cannot play
     declaration_of(config.env).check_playable(config.env, "training")

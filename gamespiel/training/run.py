@@ -33,7 +33,7 @@ from gamespiel.config import (
     SAVED_NAME,
     Config,
     notices,
-    require_built,
+    import_own_modules,
     save,
     saved_config,
 )
@@ -83,7 +83,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     """
     launch = read_launch()
     console = (console or Console()) if launch.leads else Console(quiet=True)
-    config = hold_out_tasks(add_stage_tasks(require_built(config)))
+    config = hold_out_tasks(add_stage_tasks(import_own_modules(config)))
     declaration_of(config.env).check_playable(config.env, "training")
     if config.run.eval_steps is not None:
         evaluation_configs(config)  # raises if an opponent cannot play

@@ -27,7 +27,7 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.tokens import Tokens
 from gamespiel.assembly import make_algorithm
-from gamespiel.config import Config, InvalidValueError, require_built
+from gamespiel.config import Config, InvalidValueError, import_own_modules
 from gamespiel.environments.making import make_one_env, pin_tasks
 from gamespiel.report.results import write_json
 from gamespiel.training.callbacks import save_first
@@ -105,7 +105,7 @@ def warm_start(config: Config, start: WarmStart, console: Console | None = None)
     missing = [name for name in ("trl", "datasets") if find_spec(name) is None]
     if missing:
         raise MissingPackageError(f"sft: {' and '.join(missing)} not installed; pip install 'gamespiel[trl]'")
-    config = pin_tasks(require_built(config))
+    config = pin_tasks(import_own_modules(config))
     runs.check_free(config)
     rows = [row for path in start.data for row in read_rows(path)]
     _check_form(config, rows)

@@ -22,6 +22,7 @@ from gamespiel.agents.learning.terms import (
     critic_error,
     entropy_bonus,
     illegal_mass_penalty,
+    load_term,
     magnet_divergence,
     policy_gradient,
     reference_divergence,
@@ -430,3 +431,29 @@ def test_an_end() -> None:
         falling = Shaped(shape, 0.3, 0.06)
         assert [falling(remaining) for remaining in (1.0, 0.5, 0.0)] == pytest.approx([0.3, 0.18, 0.06])
     assert Shaped("constant", 0.3, 0.06)(0.0) == pytest.approx(0.3)
+
+
+def twice_the_entropy(scored: Scored, played: Played, numbers: Coefficients) -> Part:
+    return Part(2 * played.mean_over_units(scored.entropy), "units", {"mine": torch.tensor(7.0)})
+
+
+def test_a_term_is_found_by_its_path_and_has_the_last_place() -> None:
+    term = load_term(f"{__name__}:twice_the_entropy")
+    assert select_terms(mass=False, magnet=False, more=[term])[-1] is term
+    scored = Scored(NONE, torch.tensor([1.0, 3.0]), NONE)
+    assert float(term(scored, make_played(2), Coefficients()).loss) == 4.0
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("math", "'math' was given, needed: a module and its function"),
+        ("no_such_module:term", "'no_such_module' cannot be found"),
+        ("math:sqr", "'math' has no 'sqr'; did you mean 'sqrt'"),
+        ("math:pi", "which is 3.14"),
+    ],
+)
+def test_what_is_no_term_is_named(path: str, message: str) -> None:
+    with pytest.raises(ArgumentError, match=r"ppo\.terms: ") as raised:
+        load_term(path)
+    assert message in str(raised.value)

@@ -64,6 +64,12 @@ def test_random_play(run: str) -> None:
     assert "exactly +0.125" in run and "exactly -0.125" in run
 
 
+@example("own_loss.py")
+def test_own_loss(run: str) -> None:
+    # A ratio of 1.1 or 0.9 has a squared logarithm of about 0.01.
+    assert 1e-4 < float(re.findall(r"squared step: ([0-9.]+)", run)[0]) < 0.5
+
+
 @example("own_opponent.py")
 def test_own_opponent(run: str) -> None:
     # At most 2 chips per game, so a standard error of at most 0.0224 over 8,000 games. Four of these: 0.09.

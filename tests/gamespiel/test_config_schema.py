@@ -19,19 +19,15 @@ from gamespiel.config import (
     Hyperparameters,
     InvalidValueError,
     MistakesError,
-    NotBuiltError,
     UnknownKeyError,
-    built,
     evaluation_notices,
     from_dict,
     load,
     notices,
     presets,
-    require_built,
     resolve,
     to_dict,
 )
-from gamespiel.config.built import Missing, describe_missing
 from gamespiel.config.preset_files import preset_path
 from gamespiel.config.schema import DOTTED, KEYS, PRESET, SECTION_OF, file_schema, node_of
 from gamespiel.config.yaml_text import read_yaml
@@ -340,16 +336,3 @@ def test_a_long_list_is_cut() -> None:
     lines = str(raised.value).splitlines()
     assert lines[0] == "2,000 mistakes:" and lines[-1] == f"  and {2_000 - MOST_SHOWN:,} more"
     assert len(lines) == MOST_SHOWN + 2
-
-
-ROW = Missing("run.use_vllm", bool, "false, so that the model itself samples", ("run.vllm_base_url",))
-"""A row as it would be without an engine that exists."""
-
-
-def test_a_missing_engine_is_named_and_marked_in_help_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(built, "MISSING", (ROW,))
-    with pytest.raises(NotBuiltError, match=r"run\.use_vllm = True"):
-        require_built(from_dict({"use_vllm": True, "vllm_base_url": "http://h/v1"}))
-    assert describe_missing("run.use_vllm").startswith(" (not built yet; works today: false, ")
-    assert describe_missing("run.vllm_base_url") == " (not built yet: run.use_vllm)"
-    assert describe_missing("ppo.learning_rate") == ""

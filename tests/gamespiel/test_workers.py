@@ -21,7 +21,7 @@ from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.agents.runs.manifest import replace_file
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.config import Config, require_built, saved_config
+from gamespiel.config import Config, import_own_modules, saved_config
 from gamespiel.environments import workers
 from gamespiel.environments.making import make_envs, make_played_envs
 from gamespiel.kinds.base import answers_of
@@ -225,7 +225,7 @@ def test_modules_of_the_users_are_imported_in_workers(here: Path, monkeypatch: p
         here / "run", run__imports='["my_worker_opponents"]', env__opponent="last-of-mine",
         run__env_workers="1",
     )  # fmt: skip
-    envs = make_played_envs(require_built(config), 2)
+    envs = make_played_envs(import_own_modules(config), 2)
     episodes = play(envs, [1, 2], lowest, lambda turns: True)
     assert episodes is not None and [e.info["opponent"] for e in episodes] == ["last-of-mine"] * 2
     envs.close()
