@@ -241,15 +241,28 @@ class AffinetesBackend:
             raise Failure("broken", f"the server states success {success!r:.40} with score {score}")
 
     def _returns(self, reply: Reply) -> list[float] | None:
-        """Returns the returns that the server states in ``info`` or in the closing text; else None."""
-        stated: Any = reply.info.get("returns")
-        if stated is None and (match := _RETURNS.search(reply.observation)):
+        """Returns the returns that the server states in ``info`` or in the closing text; None if in neither.
+
+        Raises:
+            Failure: they are no numbers, one per seat, or text and ``info`` differ.
+        """
+        match, players = _RETURNS.search(reply.observation), self._variant.players
+        stated: list[Any] = [] if reply.info.get("returns") is None else [reply.info["returns"]]
+        if match:
             try:
-                stated = [float(number) for number in match[1].split(",")]
+                stated.append([float(number) for number in match[1].split(",")])
             except ValueError:
-                stated = None
-        fits = isinstance(stated, list) and all(map(is_number, stated))
-        return [float(value) for value in stated] if fits and len(stated) == self._variant.players else None
+                stated.append(match[1])
+        for returns in stated:
+            if not (isinstance(returns, list) and len(returns) == players and all(map(is_number, returns))):
+                raise Failure(
+                    "broken", f"the server states returns {returns!r:.80}, needed: {players} numbers"
+                )
+        if len(stated) == 2 and any(abs(one - other) > CLOSE for one, other in zip(*stated, strict=True)):
+            raise Failure(
+                "broken", f"the server states returns {stated[0]!r:.80}, and {stated[1]!r:.80} in words"
+            )
+        return [float(value) for value in stated[0]] if stated else None
 
     def _end(self, reward: float, ending: Ending, text: str | None = None) -> GameTurn:
         """Returns the closing turn; without the server's text, in the words of the local backend."""
