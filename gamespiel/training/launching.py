@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,13 +19,21 @@ from gamespiel.config import Config, InvalidValueError
 from task_gym.processes import count_cores
 
 
-def divide_threads(config: Config, launch: Launch) -> None:
-    """Gives this rank its share of the machine's cores, unless ``run.num_threads`` says each rank's."""
+def divide_threads(config: Config, launch: Launch) -> Config:
+    """Gives this rank its threads; returns the configuration, which names them if it runs on a CPU alone.
+
+    Several ranks share the machine's cores, unless ``run.num_threads`` says each rank's. Sums of floats
+    follow from the number of threads, so a run keeps its number: a resume is then bit for bit elsewhere too.
+    """
     threads = config.run.num_threads
     if threads is None and launch.local_size > 1:
         threads = max(1, count_cores() // launch.local_size)
     if threads is not None:
         torch.set_num_threads(threads)
+    elif launch.size == 1 and device_of(config, launch).type == "cpu":
+        run = dataclasses.replace(config.run, num_threads=torch.get_num_threads())
+        return dataclasses.replace(config, run=run)
+    return config
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     if config.run.eval_steps is not None:
         evaluation_configs(config)  # raises if an opponent cannot play
     check_reports(config)
-    divide_threads(config, launch)
+    config = divide_threads(config, launch)
     config = pin_tasks(config)
     unsolved = _explain_unsolved(config)
     with interrupting(), ExitStack() as stack:
