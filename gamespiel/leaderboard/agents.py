@@ -88,12 +88,25 @@ def read_agents(names: Sequence[str], track: str) -> list[Agent]:
             f"--track {shown(track)}: allowed: {', '.join(BOARD_TRACKS)}{nearest(track, BOARD_TRACKS)}"
         )
     agents = [_read_agent(name, track) for name in names]
-    labels = [agent.name for agent in agents]
-    if twice := sorted({label for label in labels if labels.count(label) > 1}):
-        raise InvalidValueError(
-            f"--agents has {shown(twice[0])} twice; LABEL=AGENT gives an agent another name"
-        )
+    if wrong := find_wrong_name([agent.name for agent in agents]):
+        raise InvalidValueError(f"--agents has {wrong}; LABEL=AGENT gives an agent another name")
     return agents
+
+
+def find_wrong_name(names: Sequence[str]) -> str:
+    """Returns what is wrong with the names of a board's agents, or "".
+
+    A name could otherwise look like another one: by invisible characters, letters of another alphabet, or its
+    case. So names are of printable ASCII, and differ by more than their case.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        if not (name.isascii() and name.isprintable()):
+            return f"the name {name!a:.80}, allowed: printable ASCII"
+        if (twin := seen.get(name.lower())) is not None:
+            return f"{shown(name)} twice" if twin == name else f"the names {shown(twin)} and {shown(name)}"
+        seen[name.lower()] = name
+    return ""
 
 
 def _read_agent(text: str, track: str) -> Agent:

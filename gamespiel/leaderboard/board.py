@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from typing_extensions import TypedDict
 
 from gamespiel.errors import ConfigError
-from gamespiel.leaderboard.agents import LONGEST_NAME, list_tasks
+from gamespiel.leaderboard.agents import LONGEST_NAME, find_wrong_name, list_tasks
 from gamespiel.leaderboard.benchmark import MOST_DEALS, NAME, DealSet, Hand, parse_deals
 from task_gym.files import NO_JSON, explain_json, write_atomically
 
@@ -294,6 +294,8 @@ def parse_board(content: bytes, where: str) -> dict[str, Any]:
         raise BoardError(
             f"{where} is of the benchmark {shaped['benchmark']!r:.60}; this version has {NAME!r}"
         )
+    if wrong := find_wrong_name([entry["name"] for entry in shaped["agents"]]):
+        raise BoardError(f"{where} is no board: it has {wrong}")
     return dict(shaped)
 
 

@@ -103,6 +103,12 @@ def test_deals_have_a_date_and_a_hash() -> None:
     [
         (["randm"], "masked", "no such run, and no such agent.*did you mean 'random'"),
         (["random", "random"], "masked", "has 'random' twice"),
+        (["One=random", "one=first"], "masked", "has the names 'One' and 'one'"),
+        (
+            ["openai:\u043c@http://127.0.0.1:1/v1"],
+            "unmasked",
+            r"the name 'openai:.u043c@.*, allowed: printable",
+        ),
         (["openai:m@http://127.0.0.1:1/v1"], "masked", "writes replies"),
         (["model:tyni"], "masked", "did you mean 'tiny'"),
         (["random"], "maskd", "did you mean 'masked'"),

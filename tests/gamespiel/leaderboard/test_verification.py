@@ -299,6 +299,10 @@ def edit_episode(**changes: Any) -> Callable[[bytes], bytes]:
     return lambda content: edit(content, lambda data: data["agents"][0]["episodes"][0].update(changes))
 
 
+def name_first(name: str) -> Callable[[bytes], bytes]:
+    return lambda content: edit(content, lambda data: data["agents"][0]["about"].update(name=name))
+
+
 STRANGE: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda content: b"", "is no board: Expecting value"),
     (lambda content: b"\x00\xff\xfe", "is no board: 'utf-8' codec"),
@@ -312,6 +316,8 @@ STRANGE: list[tuple[Callable[[bytes], bytes], str]] = [
     (replace(b'"rounds":2', b'"rounds":true'), "rounds: "),
     (lambda content: edit(content, lambda data: data.update(more=1)), "more: "),
     (lambda content: edit(content, lambda data: data.update(agents=[3])), "an object with the names about"),
+    (name_first("rand\u200bom"), r"the name 'rand\u200bom'"),
+    (name_first("FIRST"), "the names 'FIRST' and 'first'"),
     (edit_episode(history="0"), "agents.0.episodes.0.history"),
     (edit_episode(history=[10**30]), "agents.0.episodes.0.history."),
     (lambda content: edit(content, lambda data: data.update(format="x")), "has the format 'x'"),
