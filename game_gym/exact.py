@@ -7,7 +7,7 @@ tree. The games have two seats, alternating moves and at most ``game_gym.tree.MA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from game_gym.spec import Variant
 from game_gym.task import TaskSet
-from game_gym.tree import GameTree, InformationState, Policy, Table, build_tree, check_size
+from game_gym.tree import GameTree, InformationState, InformationStates, Policy, Table, build_tree, check_size
 from task_gym.errors import check_choice
 
 __all__ = ["InformationState", "Policy", "check_size"]  # re-exported
@@ -62,7 +62,7 @@ def find_variant(
     return TaskSet(task_id=task_id, game=game, params=params, allow_files=allow_files).variants[0]
 
 
-def information_states(variant: Variant, *arguments: Any, **keywords: Any) -> tuple[InformationState, ...]:
+def information_states(variant: Variant, *arguments: Any, **keywords: Any) -> InformationStates:
     """Returns every information state in which a seat is to move, each once, as ``build_tree`` finds them.
 
     Args:
@@ -116,7 +116,7 @@ def evaluate_table(tree: GameTree, table: Table, opponent: str) -> ExactResult:
         table: The policy's probabilities in each information state.
         opponent: One of ``OPPONENTS``.
     """
-    fixed = [OPPONENTS[opponent](len(state.legal)) for state in tree.states]
+    fixed = tree.tabulate_fixed(OPPONENTS[opponent])
 
     def find_value(first: Table, second: Table, seat: int) -> float:
         return float(tree.back_up(tree.edge_probabilities([first, second]), seat, returns=True)[0])
@@ -137,7 +137,7 @@ def evaluate_table(tree: GameTree, table: Table, opponent: str) -> ExactResult:
     )
 
 
-def split_by_seat(states: Sequence[InformationState], table: Sequence[Sequence[float]]) -> list[_Tabular]:
+def split_by_seat(states: Iterable[InformationState], table: Sequence[Sequence[float]]) -> list[_Tabular]:
     """Returns a table of probabilities as one policy per seat for OpenSpiel's algorithms."""
     policies: list[_Tabular] = [{}, {}]
     for state, probabilities in zip(states, table, strict=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -46,6 +46,9 @@ that eight of 15 are is below 1e-6. Since the probes are the same everywhere, so
 MOST_WAYS = 100
 """Histories that lead to one position, by which a game may be larger where positions merge."""
 
+KEPT_STATES = 100_000
+"""Information states of a tree that are kept once written: the texts of millions take gigabytes."""
+
 Policy = Callable[[Sequence[str], Sequence[Sequence[int]]], Sequence[NDArray[np.float64]]]
 """(texts, legal) to one float64 array of probabilities per text, aligned with its legal actions."""
 
@@ -76,6 +79,77 @@ class InformationState:
     legal: tuple[int, ...]
 
 
+class InformationStates:
+    """The information states of a game, each written from its first history when it is asked for.
+
+    Args:
+        variant: The game.
+        nodes: The first node of each state.
+        entering: The edge by which each node was found; that of node 0 does not count.
+        parents: The node that an edge leads from.
+        actions: Its action.
+        write: (state, its seat to move, the seat's earlier questions and answers) to the text.
+        recalls: Whether texts need those questions and answers.
+    """
+
+    def __init__(
+        self,
+        variant: Variant,
+        nodes: NDArray[Any],
+        entering: NDArray[Any],
+        parents: NDArray[Any],
+        actions: NDArray[Any],
+        write: Callable[[State, int, list[tuple[str, str]]], str],
+        recalls: bool,
+    ) -> None:
+        self._variant, self._nodes, self._entering = variant, nodes, entering
+        self._parents, self._actions, self._write, self._recalls = parents, actions, write, recalls
+        self._kept: dict[int, InformationState] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[InformationState]:
+        return (self[number] for number in range(len(self)))
+
+    def __getitem__(self, number: int) -> InformationState:
+        known = self._kept.get(number)
+        if known is None:
+            known = self._find(int(self._nodes[number]))
+            if len(self._kept) < KEPT_STATES:
+                self._kept[number] = known
+        return known
+
+    def _find(self, node: int) -> InformationState:
+        """Returns the information state of the seat to move at a node."""
+        history = list[int]()
+        while node:
+            edge = self._entering[node]
+            history.append(int(self._actions[edge]))
+            node = int(self._parents[edge])
+        game = self._variant.game
+        state: State = game.new_initial_state()
+        history.reverse()
+        for action in history:
+            state.apply_action(action)
+        seat = state.current_player()
+        turns = self._list_turns(history, seat) if self._recalls else []
+        text = self._write(state, seat, turns)
+        return InformationState(
+            state.information_state_string(seat), seat, text, tuple(state.legal_actions())
+        )
+
+    def _list_turns(self, history: Sequence[int], seat: int) -> list[tuple[str, str]]:
+        """Returns a seat's questions and answers on the way."""
+        state: State = self._variant.game.new_initial_state()
+        turns = list[tuple[str, str]]()
+        for action in history:
+            if state.current_player() == seat:
+                turns.append((str(self._write(state, seat, turns)), str(action)))
+            state.apply_action(action)
+        return turns
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GameTree:
     """The histories of a game of two seats, level by level; node 0 is the empty history.
@@ -86,22 +160,24 @@ class GameTree:
     Attributes:
         variant: The game.
         states: Its information states, in the order of a depth-first walk, which is the same everywhere.
-        movers: The seat to move, ``CHANCE`` or ``TERMINAL``, int64 (nodes,).
-        state_of: The information state of the seat to move, as an index of ``states``, int64 (nodes,); -1
+        first_nodes: The first node of each, integers (states,).
+        movers: The seat to move, ``CHANCE`` or ``TERMINAL``, integers (nodes,).
+        state_of: The information state of the seat to move, as an index of ``states``, integers (nodes,); -1
             where no seat moves.
         scores: The seats' scores at terminal nodes, float64 (nodes, 2); 0 elsewhere.
         returns: Their returns, likewise.
-        parents: The node that an edge leads from, ascending, int64 (edges,).
-        children: The node that it leads to, int64 (edges,).
-        actions: Its action, int64 (edges,).
-        places: The place of that action among the parent's legal ones, int64 (edges,).
+        parents: The node that an edge leads from, ascending, integers (edges,).
+        children: The node that it leads to, integers (edges,).
+        actions: Its action, integers (edges,).
+        places: The place of that action among the parent's legal ones, integers (edges,).
         chance: The probability of the action by chance, float64 (edges,); 1 where the parent is not chance.
         first_edges: Where each node's edges begin, int64 (nodes + 1,).
         levels: Slices of the nodes of each length.
     """
 
     variant: Variant
-    states: tuple[InformationState, ...]
+    states: InformationStates
+    first_nodes: NDArray[Any]
     movers: NDArray[Any]
     state_of: NDArray[Any]
     scores: Floats
@@ -140,7 +216,13 @@ class GameTree:
     @property
     def action_starts(self) -> Whole:
         """Where each information state's legal actions begin in a row of all, int64 (states + 1,)."""
-        return np.concatenate([[0], np.cumsum([len(state.legal) for state in self.states])]).astype(np.int64)
+        return np.concatenate([[0], np.cumsum(self.action_counts)]).astype(np.int64)
+
+    @property
+    def action_counts(self) -> Whole:
+        """The number of legal actions in each information state, int64 (states,)."""
+        counts: Whole = self.first_edges[self.first_nodes + 1] - self.first_edges[self.first_nodes]
+        return counts
 
     def edge_probabilities(self, tables: Sequence[Table | None]) -> Floats:
         """Returns the probability of each edge's action, float64 (edges,); NaN where it is not known.
@@ -278,19 +360,31 @@ class GameTree:
         Raises:
             ArgumentError: the answers are no probabilities.
         """
-        asked = {_key_of(state, conversing): state for state in self.states}
-        answers = policy([state.text for state in asked.values()], [list(s.legal) for s in asked.values()])
-        if len(answers) != len(asked):
+        numbers: dict[Hashable, int] = {}
+        texts, legal, asked = list[str](), list[tuple[int, ...]](), array("i")
+        for state in self.states:
+            number = numbers.setdefault(_key_of(state, conversing), len(numbers))
+            if number == len(texts):
+                texts.append(state.text)
+                legal.append(state.legal)
+            asked.append(number)
+        answers = policy(texts, [list(actions) for actions in legal])
+        if len(answers) != len(texts):
             raise ArgumentError(
-                f"policy: {len(answers)} answers were given, allowed: {len(asked)}, one a text"
+                f"policy: {len(answers)} answers were given, allowed: {len(texts)}, one a text"
             )
-        rows = zip(asked.items(), answers, strict=True)
-        answered = {key: _check_answer(answer, state.legal) for (key, state), answer in rows}
-        return [answered[_key_of(state, conversing)] for state in self.states]
+        rows = [_check_answer(answer, actions) for answer, actions in zip(answers, legal, strict=True)]
+        return [rows[number] for number in asked]
+
+    def tabulate_fixed(self, chances: Callable[[int], list[float]]) -> Table:
+        """Returns the table of a policy that knows only how many actions are legal."""
+        counts = self.action_counts
+        rows = {int(count): chances(int(count)) for count in np.unique(counts)}
+        return [rows[count] for count in counts.tolist()]
 
     def uniform_edges(self) -> Floats:
         """Returns ``edge_probabilities`` of uniform play on both seats."""
-        table = [[1 / len(state.legal)] * len(state.legal) for state in self.states]
+        table = self.tabulate_fixed(lambda count: [1 / count] * count)
         return self.edge_probabilities([table, table])
 
 
@@ -354,11 +448,12 @@ def build_tree(
             more than ``most`` histories.
     """
     position_of = _find_position_key(variant, conversation) if merge else None
-    states: dict[Hashable, InformationState] = {}
-    numbers: dict[Hashable, int] = {}
+    is_open = variant.game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
+    numbers: tuple[dict[str, int], ...] = {}, {}
     ends: dict[tuple[float, ...], int] = {}
     depths, movers, state_of, end_of = array("i"), array("b"), array("i"), array("i")
     parents, children, actions, places, chance = array("i"), array("i"), array("i"), array("i"), array("d")
+    first_nodes, found_by = array("i"), array("i")
     for visit in _walk(variant, most, position_of):
         state, mover, known, end = visit.state, visit.mover, -1, 0
         if visit.parent >= 0:
@@ -372,59 +467,64 @@ def build_tree(
         if mover == TERMINAL:
             end = ends.setdefault(tuple(state.returns()), len(ends) + 1)
         elif mover != CHANCE:
-            name = state.information_state_string(mover)
-            key: Hashable = (mover, name) if position_of is None else visit.node
-            known = numbers.setdefault(key, len(numbers))
-            if key not in states:
-                legal = tuple(state.legal_actions())
-                if conversation is None:
-                    text = render(variant, state, mover, rules, list_actions)
-                    if named:
-                        text = ask_for_name(text, variant.choices(state, mover, legal)[0])
-                else:
-                    turns = _list_turns(state, mover, states)
-                    text = show_conversation(variant, state, mover, turns, protocol=conversation, rules=rules)
-                states[key] = InformationState(name, mover, text, legal)
+            known = len(first_nodes)
+            if position_of is None:
+                name = state.information_state_string(mover)
+                # A seat that is told the history is nowhere else, so that its name need not be kept.
+                if not is_open or name != state.history_str():
+                    known = numbers[mover].setdefault(name, known)
+            if known == len(first_nodes):
+                first_nodes.append(visit.node)
         depths.append(visit.depth)
         movers.append(mover)
         state_of.append(known)
         end_of.append(end)
+        found_by.append(len(parents) - 1)
+    del numbers
     # The walk went depth first. Nodes are sorted by length here, and edges by the nodes they lead from.
-    order = np.argsort(np.asarray(depths), kind="stable")
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
+    order = np.argsort(np.asarray(depths), kind="stable").astype(np.int32)
+    rank = _invert(order)
     sources = rank[np.asarray(parents, dtype=np.int32)]
-    by_source = np.lexsort((np.asarray(places), sources))
+    by_source = np.lexsort((np.asarray(places), sources)).astype(np.int32)
     bounds = np.searchsorted(np.asarray(depths)[order], np.arange(max(depths) + 2)).tolist()
     outcome = np.asarray(end_of)[order]
+    parents_of, actions_of = sources[by_source], np.asarray(actions)[by_source]
+    firsts = rank[np.asarray(first_nodes)]
+    entering = np.concatenate([[0], _invert(by_source)[np.asarray(found_by)[order[1:]]]]).astype(np.int32)
+
+    def write(state: State, seat: int, turns: list[tuple[str, str]]) -> str:
+        if conversation is not None:
+            return show_conversation(variant, state, seat, turns, protocol=conversation, rules=rules)
+        text = render(variant, state, seat, rules, list_actions)
+        if not named:
+            return text
+        return ask_for_name(text, variant.choices(state, seat, state.legal_actions())[0])
+
     return GameTree(
         variant=variant,
-        states=tuple(states.values()),
+        states=InformationStates(
+            variant, firsts, entering, parents_of, actions_of, write, conversation is not None
+        ),
+        first_nodes=firsts,
         movers=np.asarray(movers)[order],
         state_of=np.asarray(state_of)[order],
         scores=np.array([(0.0, 0.0), *(seat_scores(variant, end) for end in ends)])[outcome],
         returns=np.array([(0.0, 0.0), *ends])[outcome],
-        parents=sources[by_source],
+        parents=parents_of,
         children=rank[np.asarray(children, dtype=np.int32)][by_source],
-        actions=np.asarray(actions)[by_source],
+        actions=actions_of,
         places=np.asarray(places)[by_source],
         chance=np.asarray(chance)[by_source],
-        first_edges=np.searchsorted(sources[by_source], np.arange(len(order) + 1)),
+        first_edges=np.searchsorted(parents_of, np.arange(len(order) + 1)),
         levels=tuple(slice(start, end) for start, end in pairwise(bounds)),
     )
 
 
-def _list_turns(
-    state: State, seat: int, states: Mapping[Hashable, InformationState]
-) -> list[tuple[str, str]]:
-    """Returns a seat's earlier questions and answers: those of the states on the way, which were found."""
-    past, turns = state.get_game().new_initial_state(), []
-    for player, action in ((pair.player, pair.action) for pair in state.full_history()):
-        if player == seat:
-            asked = states[seat, past.information_state_string(seat)]
-            turns.append((str(asked.text), str(action)))
-        past.apply_action(action)
-    return turns
+def _invert(order: NDArray[Any]) -> NDArray[Any]:
+    """Returns the place of each index in a permutation."""
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order), dtype=order.dtype)
+    return places
 
 
 def check_size(variant: Variant, most: int | None = None, conversation: str | None = None) -> None:

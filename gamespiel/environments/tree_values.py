@@ -24,7 +24,7 @@ import numpy as np
 from game_gym.exact import OPPONENTS
 from game_gym.spec import Variant
 from game_gym.task import TaskSet, decode
-from game_gym.tree import Floats, GameTree, Policy, build_tree
+from game_gym.tree import Floats, GameTree, Policy, Table, build_tree
 from gamespiel.agents.learning.advantages import FindValues, KnownValues
 from gamespiel.agents.models import NEWEST
 from gamespiel.config import Config, InvalidValueError
@@ -75,10 +75,6 @@ class Form:
 Trees = Mapping[str, GameTree]
 """Games by ``key_of`` their variants."""
 
-Tables = list[list[float]]
-"""The probabilities of the legal actions in every information state of a game."""
-
-
 class TreeValues:
     """Finds the advantages of a step's turns, as ``gamespiel.agents.learning.advantages.FindValues``.
 
@@ -90,7 +86,7 @@ class TreeValues:
 
     def __init__(self, trees: Trees, policy: LLMPolicy, *, conversing: bool = False) -> None:
         self._trees, self._policy, self._conversing = trees, policy, conversing
-        self._fixed: dict[tuple[str, str], Tables] = {}
+        self._fixed: dict[tuple[str, str], Table] = {}
 
     def __call__(self, episodes: Sequence[Episode]) -> Mapping[int, KnownValues]:
         """Returns each episode's advantages, in scores.
@@ -122,10 +118,10 @@ class TreeValues:
             return next(iter(self._trees))
         return key_of(decode(episode.info["task_id"]).variant)
 
-    def _tabulate(self, tree: GameTree, player: str) -> Tables:
+    def _tabulate(self, tree: GameTree, player: str) -> Table:
         """Returns the probabilities of a player: an opponent, or a name of the policy's adapters."""
         if player in OPPONENTS:
-            return [OPPONENTS[player](len(state.legal)) for state in tree.states]
+            return tree.tabulate_fixed(OPPONENTS[player])
         if (find_policy := _policy_of(player)) is not None:
             policy = find_policy(player.partition(":")[2])
             states = Form(**policy.form).build(tree.variant).states
@@ -142,7 +138,7 @@ def _opponent_of(episode: Episode) -> str:
 
 
 def _find_values(
-    episode: Episode, tree: GameTree, learner: Tables, of_states: Floats, of_actions: Floats
+    episode: Episode, tree: GameTree, learner: Table, of_states: Floats, of_actions: Floats
 ) -> KnownValues:
     """Returns what an episode's turns were worth. One that was cut has the values of the whole game."""
     seat, starts = int(episode.info["seat"]), tree.action_starts

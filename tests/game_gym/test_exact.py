@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -137,6 +139,55 @@ def test_histories_of_liars_dice_are_counted() -> None:
     assert len(information_states(game, rules=False, most=294_883)) == 6 * 4096
     with pytest.raises(SizeError, match="more than 294,882 histories"):
         information_states(game, rules=False, most=294_882)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("leduc_poker", {}), ("connect_four", {"rows": 3, "columns": 3})]
+)
+def test_random_policies_have_the_values_of_openspiels_own_algorithms(
+    name: str, params: dict[str, Any]
+) -> None:
+    from open_spiel.python.algorithms.exploitability import nash_conv
+    from open_spiel.python.policy import tabular_policy_from_callable
+
+    game = find_variant(game=name, params=params)
+    tree = build_tree(game, rules=False)
+    table = draw_table(tree, 3)
+    chances = {
+        (state.seat, state.key): dict(zip(state.legal, row, strict=True))
+        for state, row in zip(tree.states, table, strict=True)
+    }
+    theirs = tabular_policy_from_callable(
+        game.game,
+        lambda state: chances[state.current_player(), state.information_state_string()],
+    )
+    found = exact.evaluate_table(tree, table, "random")
+    whole = nash_conv(game.game, theirs, return_only_nash_conv=False, use_cpp_br=False)
+    assert found.exploitability == pytest.approx(whole.nash_conv / 2, abs=1e-12)
+    gains = [
+        best - value
+        for best, value in zip(exact.find_best_values(tree, table), whole.player_improvements, strict=True)
+    ]
+    assert gains == pytest.approx([found.self_value, -found.self_value], abs=1e-12)
+
+
+@pytest.mark.memory
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units")
+def test_five_million_histories_fit_in_a_gibibyte() -> None:
+    """3×3 hex has 548,650 histories, of which 290,890 are turns: each may take 2^30 / 5,000,000 bytes."""
+    code = (
+        "from resource import RUSAGE_SELF, getrusage\n"
+        "from game_gym.exact import find_variant\n"
+        "from game_gym.tree import build_tree\n"
+        "game = find_variant(game='hex', params={'board_size': 3})\n"
+        "before = getrusage(RUSAGE_SELF).ru_maxrss\n"
+        "tree = build_tree(game)\n"
+        "print(len(tree.movers), len(tree.states), getrusage(RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    nodes, states, grown = map(int, done.stdout.split())
+    assert (nodes, states) == (548_650, 290_890)
+    assert grown * 1024 / nodes < 2**30 / 5_000_000
 
 
 def test_equal_positions_are_one_node_where_nothing_is_hidden() -> None:
