@@ -254,14 +254,14 @@ def draw(results: Mapping[str, Any], path: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from gamespiel.report.plots import COLOURS, FURTHER
+    from gamespiel.overview.plots import COLOURS
 
     figure = Figure(figsize=(11, 4.6), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, column, label in zip(panels, (0, 1), ("decisions", "seconds of training"), strict=True):
         for (_, learner), colour, style in zip(
-            results["learners"].items(), (*COLOURS, FURTHER[0]), ("--", "-", "-", ":"), strict=True
+            results["learners"].items(), COLOURS[:4], ("--", "-", "-", ":"), strict=True
         ):
             for i, run in enumerate(learner["runs"]):
                 # A logarithmic axis has no 0 seconds.

@@ -11,7 +11,7 @@ from docs.generate_games import table
 from gamespiel.agents.models.architectures import KNOWN, architecture_of
 from gamespiel.agents.models.memory_plan import Load, plan
 from gamespiel.config import preset_path, presets, resolve
-from gamespiel.report.plan import format_gib
+from gamespiel.report.tables import format_gib
 from gamespiel.training.planning import load_of
 
 FOLDER = Path(__file__).parent

@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from gamespiel.report.plots import running_mean
+from gamespiel.overview.plots import running_mean
 from task_gym.files import write_atomically
 
 ASSETS = Path(__file__).parent / "assets"

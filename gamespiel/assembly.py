@@ -26,7 +26,14 @@ from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.sampling.vllm.connect import Needs, connect, list_targets
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, import_own_modules, saved_config
+from gamespiel.config import (
+    Config,
+    ConfigError,
+    InvalidValueError,
+    from_dict,
+    import_own_modules,
+    saved_config,
+)
 from gamespiel.environments.curriculum import make_starts, stage_opponents
 from gamespiel.environments.making import Wrap, add_workers, copies, make_one_env, plays_itself
 from gamespiel.environments.tree_values import make_find_values

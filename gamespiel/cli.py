@@ -17,7 +17,7 @@ from gamespiel.config.files import read_layer
 from gamespiel.config.layers import explain_unknown_option, layer_from_overrides
 from gamespiel.config.schema import DOTTED
 from gamespiel.errors import Mistakes, MistakesError, unknown_name_error
-from gamespiel.report.streams import lasting_output
+from gamespiel.report.text import lasting_output
 from gamespiel.stopping import Stopped
 from gamespiel.usage import explain, overview
 from gamespiel.waiting import prepare_threads

@@ -27,6 +27,9 @@ CURVE = "learning_curve.png"
 SUMMARY = "summary.json"
 RUNS = Path("runs")
 
+SHARE = "share of best response"
+"""The name in the summary of the exact measure that every solved game has."""
+
 LOCK = ".lock"
 """Locked by the process that trains. The kernel releases the lock when that process ends, however it ends."""
 

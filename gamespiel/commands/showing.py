@@ -4,15 +4,8 @@ import argparse
 
 from gamespiel.agents.installed import check_trainer
 from gamespiel.arguments import game_flags
-from gamespiel.commands.given import (
-    Overrides,
-    read_checkpoint,
-    refuse_overrides,
-    resolve_game,
-)
-from gamespiel.config import (
-    ConfigError,
-)
+from gamespiel.commands.given import Overrides, read_checkpoint, refuse_overrides, resolve_game
+from gamespiel.config import ConfigError
 from gamespiel.config.imports import import_modules
 from gamespiel.serving.options import ServeOptions
 
@@ -33,11 +26,10 @@ def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
     """Play a game in the terminal."""
     read_checkpoint(args)
     flags = game_flags(args)
-    given = {key for key, value in [*flags, *overrides] if value is not None}
-    if args.checkpoint is None and not given & {"env.game", "env.task_id", "env.task_ids"}:
+    keys = {key for key, value in [*flags, *overrides] if value is not None}
+    if args.checkpoint is None and not keys & {"env.game", "env.task_id", "env.task_ids"}:
         raise ConfigError("what is played? give --game NAME, --task_id N or --checkpoint RUN")
     config = resolve_game(args, flags, overrides)
-
     if args.checkpoint is not None:
         check_trainer("play --checkpoint")
 
@@ -50,20 +42,14 @@ def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
     """Watch a trained policy play, move by move."""
     read_checkpoint(args)
     config = resolve_game(args, game_flags(args), overrides)
-
     check_trainer("watch")
 
     from gamespiel.terminal.watch import watch
 
     watch(
-        config.env,
-        args.checkpoint,
-        episodes=args.episodes,
-        seed=args.seed,
-        greedy=args.greedy,
-        delay=args.delay,
-        run=config.run,
-    )
+        config.env, args.checkpoint, episodes=args.episodes, seed=args.seed, greedy=args.greedy,
+        delay=args.delay, run=config.run,
+    )  # fmt: skip
 
 
 def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
@@ -90,7 +76,7 @@ def run_runs(args: argparse.Namespace, overrides: Overrides) -> None:
 
     from rich.console import Console
 
-    from gamespiel.overview.listing import show_runs
+    from gamespiel.overview.reading import show_runs
 
     show_runs(Console(), args.places, as_json=args.json)
 
@@ -101,7 +87,7 @@ def run_plot(args: argparse.Namespace, overrides: Overrides) -> None:
 
     from rich.console import Console
 
-    from gamespiel.overview.curves import plot_runs
+    from gamespiel.overview.plots import plot_runs
 
     plot_runs(Console(), args.places, args.output)
 

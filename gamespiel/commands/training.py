@@ -25,8 +25,7 @@ from gamespiel.config import (
     saved_config,
 )
 from gamespiel.config.schema import file_schema
-from gamespiel.report.streams import lasting_output
-from gamespiel.report.text import print_json
+from gamespiel.report.text import lasting_output, print_json
 
 AUTO = "auto"
 """The value of ``--resume`` that goes on with a run if there is one, and else begins it."""
@@ -165,7 +164,7 @@ def run_export(args: argparse.Namespace, overrides: Overrides) -> None:
     """Write recorded episodes as rows in chat format, to train on."""
     refuse_overrides(overrides, args)
 
-    from gamespiel.replay.export import export_turns
+    from gamespiel.replay.page import export_turns
 
     export_turns(args.place, args.output, results=args.result)
 

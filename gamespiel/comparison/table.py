@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from gamespiel.report.grid import Grid
+from gamespiel.report.tables import Grid
 
 NOTE = (
     "difference: mean of the paired differences, deal by deal; a deal is one seed of one task, from all of "

@@ -21,7 +21,7 @@ from gamespiel.configure.answers import Answers, ModelAnswer
 from gamespiel.configure.document import render_document
 from gamespiel.configure.pace import Pace, hour_settings
 from gamespiel.configure.settings import Draft, check_opponents, draft_of, fit, start_drafts
-from gamespiel.report.plan import parts_table
+from gamespiel.report.tables import parts_table
 from gamespiel.training.planning import find_card_memory, load_of
 from gamespiel.training.readiness import check_run
 from gamespiel.usage import command

@@ -19,7 +19,7 @@ from gamespiel.agents.runs.state import read_state
 from gamespiel.config import InvalidValueError, card_facts
 from gamespiel.deployment.merging import Type, check_output, merge_run
 from gamespiel.kinds import kind_of
-from gamespiel.overview.curves import group_seeds, save_groups
+from gamespiel.overview.plots import group_seeds, save_groups
 from gamespiel.overview.reading import Run, read_run
 from gamespiel.report.results import VALUES
 from task_gym.files import read_json, write_atomically

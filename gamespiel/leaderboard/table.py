@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from gamespiel.report.grid import Grid
+from gamespiel.report.tables import Grid
 from gamespiel.report.text import make_harmless
 
 NOTE = (

@@ -44,7 +44,7 @@ from gamespiel.measure.episodes import (
 from gamespiel.measure.options import EvalOptions, place
 from gamespiel.measure.records import records, write_records
 from gamespiel.report.results import check_writable, reserve_results, write_json
-from gamespiel.report.tables import exact_table
+from gamespiel.report.tables import evaluation_table, exact_table, reply_evaluation_table
 
 if TYPE_CHECKING:  # baselines are evaluated without a learning library
     from gamespiel.agents.policy import LLMPolicy
@@ -142,7 +142,7 @@ def _measure_values(
     console: Console,
 ) -> tuple[dict[str, Any], Played]:
     """Plays or solves, and prints the table; returns the values as plain data, and what was played."""
-    presenter, count = kind_of(config.env).presenter, options.num_episodes
+    count = options.num_episodes
     if options.replies:
         assert policy is not None
         return _reply_values(options, config, policy, where, console)
@@ -161,7 +161,7 @@ def _measure_values(
     else:
         episodes = play_policy(config, policy, count, console, greedy=options.greedy)
         rows = measure_played(config, policy, episodes)
-    console.print(presenter.render_table(f"{_describe_player(options)} on {where}", rows))
+    console.print(evaluation_table(f"{_describe_player(options)} on {where}", rows))
     return {"sampled": _rows_to_dict(rows)}, {"greedy" if options.greedy else "sampled": episodes}
 
 
@@ -176,7 +176,7 @@ def _reply_values(
 
     Returns the values as plain data, and what was played.
     """
-    presenter, count = kind_of(config.env).presenter, options.num_episodes
+    count = options.num_episodes
     played: dict[str, list[Episode]] = {}
     masked: Mapping[str, Measured] = {}
     if options.unmasked:
@@ -187,7 +187,7 @@ def _reply_values(
     for how in ("sampled", "greedy"):
         played[how] = play_written(config, policy, free, count, console, greedy=how == "greedy")
         replies[how] = measure_groups(config, played[how], measure_replies)
-    console.print(presenter.render_reply_table(f"{_describe_player(options)} on {where}", masked, replies))
+    console.print(reply_evaluation_table(f"{_describe_player(options)} on {where}", masked, replies))
     values: dict[str, Any] = {"sampled": _rows_to_dict(masked)} if options.unmasked else {}
     return values | {"replies": {how: _rows_to_dict(rows) for how, rows in replies.items()}}, played
 

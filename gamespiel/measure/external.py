@@ -23,9 +23,10 @@ from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import EpisodeAddress, server_arguments
 from gamespiel.measure.journal import Row, open_journal
 from gamespiel.measure.options import EvalOptions, place
-from gamespiel.report.endpoints import endpoint_table, rows_of
+from gamespiel.report.endpoints import rows_of
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import reserve_results, write_json
+from gamespiel.report.tables import endpoint_table
 from task_gym.errors import BackendError
 from task_gym.remote import Failure, connect, read_settings
 

@@ -1,4 +1,4 @@
-"""What a run's folder says of it."""
+"""What the folders of runs say, and ``gamespiel runs``: a line per run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
+
+from rich.console import Console
+from rich.text import Text
 
 from gamespiel.agents.runs import kept
 from gamespiel.agents.runs.loggers import Row, read_rows
 from gamespiel.config import SAVED_NAME, Config, InvalidValueError, saved_config
-from gamespiel.runs import LOCK, METRICS, RUNS, SUMMARY
+from gamespiel.kinds import declaration_of
+from gamespiel.report.tables import Grid
+from gamespiel.report.text import format_duration, print_json
+from gamespiel.runs import LOCK, METRICS, RUNS, SHARE, SUMMARY
 from task_gym.errors import TaskGymError
 from task_gym.files import read_json
 
@@ -59,8 +65,7 @@ class Run:
     def newest(self, metric: str) -> float | None:
         """Returns the last value of a metric; None if it was never logged."""
         for row in reversed(self.rows):
-            value = row.get(metric)
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            if is_number(value := row.get(metric)):
                 return float(value)
         return None
 
@@ -97,14 +102,19 @@ def find_runs(places: list[Path]) -> tuple[list[Run], list[str]]:
             folders += sorted(path.parent for path in place.glob(f"*/{SAVED_NAME}"))
         elif places:
             raise InvalidValueError(f"{str(place)!r} was given, allowed: a run, or a folder of runs")
-    found: list[Run] = []
+    runs: list[Run] = []
     broken: list[str] = []
     for folder in dict.fromkeys(folders):
         try:
-            found.append(read_run(folder))
+            runs.append(read_run(folder))
         except (TaskGymError, OSError) as error:
             broken.append(f"{folder}: {error}")
-    return sorted(found, key=lambda run: run.changed, reverse=True), broken
+    return sorted(runs, key=lambda run: run.changed, reverse=True), broken
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Returns whether a metric's value is a number: there are texts and nulls, too."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_locked(lock: Path) -> bool:
@@ -126,3 +136,86 @@ def is_locked(lock: Path) -> bool:
             pass
     metrics = lock.with_name(METRICS)
     return metrics.exists() and time.time() - metrics.stat().st_mtime < 60
+
+
+def show_runs(console: Console, places: list[Path], *, as_json: bool = False) -> None:
+    """Prints runs with their state and their main figures, the newest first.
+
+    Args:
+        console: The console to print on.
+        places: Runs, or folders of runs; none for ``runs``.
+        as_json: Whether to print JSON.
+
+    Raises:
+        InvalidValueError: a place is no folder.
+    """
+    runs, broken = find_runs(places)
+    if as_json:
+        print_json([describe_run(run) for run in runs])
+        return
+    if not runs and not broken:
+        console.print("there are no runs")
+    if runs:
+        console.print(_make_table(runs))
+    for why in broken:
+        console.print(f"cannot be read: {why}", soft_wrap=True, markup=False)
+
+
+def describe_run(run: Run) -> dict[str, object]:
+    """Returns a run's line as plain data."""
+    after = run.summary.get("after", {})
+    return {
+        "run": str(run.folder),
+        "state": run.state,
+        "step": run.step,
+        "steps": run.config.ppo.num_train_steps,
+        "model": run.config.model.model_name,
+        "tasks": describe_tasks(run),
+        "seed": run.config.run.seed,
+        "reward": run.newest("rollout/reward"),
+        "held_out": run.newest("eval/score"),
+        "best": run.best,
+        "score_after": after.get("score"),
+        "share_of_best_response": after.get(SHARE, run.newest("eval/share")),
+        "decisions": run.newest("decisions"),
+        "seconds": run.seconds(),
+        "changed": run.changed,
+    }
+
+
+def describe_tasks(run: Run) -> str:
+    """Returns what a run plays, in a few words."""
+    env = run.config.env
+    game = getattr(env, "game", None)
+    if game is not None or env.task_id is not None:
+        return str(env.task_id if game is None else game)
+    if env.task_ids:
+        return f"{len(env.task_ids)} ranges" if len(env.task_ids) > 1 else "a range"
+    return declaration_of(env).unit
+
+
+def _make_table(runs: list[Run]) -> Grid:
+    columns = ("state", "step", "reward", "held\nout", "best", "after", "time", "changed")
+    table = Grid("run", columns, padding=1, least=20)
+    for run in runs:
+        line = describe_run(run)
+        table.add_row(
+            Text(str(run.folder)),
+            str(line["state"]),
+            f"{run.step}/{run.config.ppo.num_train_steps}",
+            *(_format_number(line[name]) for name in ("reward", "held_out", "best", "score_after")),
+            format_duration(run.seconds()),
+            _format_age(time.time() - run.changed),
+        )
+    return table
+
+
+def _format_number(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float | int) else "-"
+
+
+def _format_age(seconds: float) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit} ago"
+    return "now"

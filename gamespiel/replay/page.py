@@ -1,10 +1,10 @@
-"""``gamespiel replay``: one self-contained page that replays recorded episodes."""
+"""Recorded episodes as a page that replays them, and as rows in chat format: `gamespiel replay`, `export`."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from game_gym.transcript import CHANCE, positions, show
 from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.measure.records import GAME_KIND, Record, read_records, variant_of
 from gamespiel.replay.boards import read_board
+from task_gym.contract import ILLEGAL_REWARD
 from task_gym.errors import TaskGymError
 from task_gym.files import write_atomically
 
@@ -21,6 +22,9 @@ HERE = Path(__file__).parent
 
 MOST = 1000
 """The most episodes of a page."""
+
+RESULTS = ("win", "draw", "loss", "cut")
+"""The endings of episodes."""
 
 _UNPLAYABLE = (ValueError, LookupError, TypeError, OverflowError, RecursionError, RuntimeError)
 """What a record of a shape that no game has can raise; OpenSpiel's errors are RuntimeErrors."""
@@ -65,11 +69,6 @@ def write_page(place: Path, html: Path, console: Console | None = None, *, allow
     return html
 
 
-def render_page(rows: Sequence[Record]) -> str:
-    """Returns the page of these records. It loads nothing from elsewhere."""
-    return fill_page([encode_record(row) for row in rows])
-
-
 def encode_record(row: Record, allow_files: bool = False) -> str:
     """Returns an episode as JSON for a page's script."""
     # "<" is escaped, so that no text of a game or a model can end the script. Half a surrogate pair has no
@@ -109,62 +108,100 @@ def describe_record(row: Record, *, allow_files: bool = False) -> dict[str, Any]
     the first one that chance does not leave: before it cards are dealt.
     """
     known = ("game", "opponent", "result", "score", "player", "seat", "seed", "task_id", "step", "returns")
-    turns = [
-        {
-            "legal": turn["legal_actions"],
-            "names": turn["names"],
-            "action": turn["action"],
-            "answer": turn["answer"],
-            "probabilities": turn["probabilities"],
-            "value": turn["value"],
-        }
-        for turn in row["turns"]
-    ]
-    found = _game_positions(row, allow_files) if _is_game(row) else _text_positions(row)
-    opening = next((number for number, left in enumerate(found[1:]) if left["by"] != "chance"), 0)
-    return {**{key: row.get(key) for key in known}, "turns": turns, "positions": found, "opening": opening}
-
-
-def _is_game(row: Record) -> bool:
-    history = row["history"]
-    return row["env_type"] == GAME_KIND and isinstance(history, list)
+    shared = ("names", "action", "answer", "probabilities", "value")
+    turns = [{"legal": turn["legal_actions"], **{key: turn[key] for key in shared}} for turn in row["turns"]]
+    is_game = row["env_type"] == GAME_KIND and isinstance(row["history"], list)
+    places = _game_positions(row, allow_files) if is_game else _text_positions(row)
+    opening = next((number for number, place in enumerate(places[1:]) if place["by"] != "chance"), 0)
+    return {**{key: row.get(key) for key in known}, "turns": turns, "positions": places, "opening": opening}
 
 
 def _text_positions(row: Record) -> list[dict[str, Any]]:
     """Returns the observations as positions: of a trace, or of a server that does not say the moves."""
-    found = [
-        {"text": turn["observation"], "board": None, "turn": number, **_describe_cause(row["turns"], number)}
-        for number, turn in enumerate(row["turns"])
-    ]
-    last = {"text": row["final_observation"], "board": None, "turn": None}
-    return [*found, {**last, **_describe_cause(row["turns"], len(found))}]
-
-
-def _describe_cause(turns: Sequence[Mapping[str, Any]], number: int) -> dict[str, Any]:
-    return {"by": "player", "move": turns[number - 1]["answer"]} if number else {"by": "", "move": ""}
+    places: list[dict[str, Any]] = []
+    by = move = ""
+    for number, turn in enumerate(row["turns"]):
+        places.append({"text": turn["observation"], "board": None, "turn": number, "by": by, "move": move})
+        by, move = "player", turn["answer"]
+    last = {"text": row["final_observation"], "board": None, "turn": None, "by": by, "move": move}
+    return [*places, last]
 
 
 def _game_positions(row: Record, allow_files: bool) -> list[dict[str, Any]]:
     """Returns the positions of a game, which is played again from its history."""
-    found: list[dict[str, Any]] = []
+    places: list[dict[str, Any]] = []
     by = move = ""
-    # An illegal action leaves its position: the turn show_record there is the last one.
-    taken = [number for number, turn in enumerate(row["turns"]) if turn["action"] is not None]
+    # An illegal action leaves its position: the turn shown there is the last one.
+    legal_turns = [number for number, turn in enumerate(row["turns"]) if turn["action"] is not None]
     variant = variant_of(row, allow_files=allow_files)
     for state, moves in positions(variant, row["history"]):
-        own = any(made.player == row["seat"] for made in moves)
-        number = taken.pop(0) if own and taken else None
+        is_turn = any(played.player == row["seat"] for played in moves)
+        number = legal_turns.pop(0) if is_turn and legal_turns else None
         if not moves and row["turns"] and row["turns"][-1]["action"] is None:
             number = len(row["turns"]) - 1  # the player gave the game up here
-        text, drawn = show(variant, state), read_board(row["game"], str(state))
-        found.append({"text": text, "board": drawn, "by": by, "move": move, "turn": number})
-        by = " and ".join(dict.fromkeys(_name_player(row, made.player) for made in moves))
-        move = ", ".join(made.name for made in moves)
-    found[-1]["text"] += f"\n\n{row['final_observation']}"
-    return found
+        text, board = show(variant, state), read_board(row["game"], str(state))
+        places.append({"text": text, "board": board, "by": by, "move": move, "turn": number})
+        by = " and ".join(dict.fromkeys(_name_player(row, played.player) for played in moves))
+        move = ", ".join(played.name for played in moves)
+    places[-1]["text"] += f"\n\n{row['final_observation']}"
+    return places
 
 
 def _name_player(row: Record, player: int) -> str:
     if player == CHANCE:
         return "chance"
     return "player" if player == row["seat"] else f"opponent (Player {player})"
+
+
+def export_turns(
+    place: Path, output: Path, *, results: Sequence[str] = (), console: Console | None = None
+) -> Path:
+    """Writes a row per turn: the observation as the user's message, the answer as the assistant's.
+
+    Args:
+        place: A run's folder, or a file of games.
+        output: The file, which ends in .jsonl. ``datasets.load_dataset("json", data_files=…)`` reads it.
+        results: Only episodes that ended so; none for all.
+        console: Where to print.
+
+    Raises:
+        TaskGymError: there are no such games, or an option is wrong.
+    """
+    console = console or Console()
+    if output.suffix != ".jsonl":
+        raise InvalidValueError(f"--output must end in .jsonl, not {str(output)!r}")
+    for result in results:
+        if result not in RESULTS:
+            raise InvalidValueError(f"--result must be one of {', '.join(RESULTS)}, not {result!r}")
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in make_rows(read_records(place), results)]
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(output, "".join(lines).encode(errors="replace"))  # half a surrogate pair has no UTF-8
+    console.print(f"{len(lines)} rows written to {output}", soft_wrap=True, markup=False)
+    return output
+
+
+def make_rows(records: Sequence[Record], results: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Yields a row per legal turn. Faults are left out, and so are answers that the game refused."""
+    keys = ("game", "task_id", "seed", "seat", "opponent", "result", "score")
+    for record in records:
+        if record["result"] not in (results or RESULTS):
+            continue
+        for number, turn in enumerate(record["turns"]):
+            refused = turn["names"] is not None and turn["action"] is None
+            if refused or turn["reward"] == ILLEGAL_REWARD:  # a server may keep the names to itself
+                continue
+            yield {
+                "messages": _list_messages(record, number),
+                "turn": number,
+                **{key: record[key] for key in keys},
+            }
+
+
+def _list_messages(record: Record, number: int) -> list[dict[str, str]]:
+    """Returns what was asked and answered in a turn, after all that came before if it was a conversation."""
+    turn, messages = record["turns"][number], record.get("conversation")
+    answer = {"role": "assistant", "content": turn["answer"]}
+    if messages is None:
+        return [{"role": "user", "content": turn["observation"]}, answer]
+    head = bool(messages) and messages[0]["role"] == "system"
+    return [*messages[: head + 2 * number + 1], answer]

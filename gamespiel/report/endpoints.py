@@ -1,4 +1,4 @@
-"""The table of an agent behind an endpoint."""
+"""The measures of an agent behind an endpoint."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
-from gamespiel.endpoints.completion import Usage
-from gamespiel.report.grid import Grid
 from task_gym.stats import Interval, mean_interval, wilson
 
 
@@ -50,12 +45,12 @@ def rows_of(
         records: Results of ``evaluate``.
         groups: Result to the names of its groups.
     """
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_group: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         for name in [] if _has_failed(record) else groups(record):
-            found.setdefault(name, []).append(record)
-    parts = {name: own for name, own in sorted(found.items()) if len(own) < len(records)}
-    return {name: _summarize_episodes(own) for name, own in {**parts, "all": list(records)}.items()}
+            by_group.setdefault(name, []).append(record)
+    parts = {name: part for name, part in sorted(by_group.items()) if len(part) < len(records)}
+    return {name: _summarize_episodes(part) for name, part in {**parts, "all": records}.items()}
 
 
 def _summarize_episodes(records: Sequence[Mapping[str, Any]]) -> Row:
@@ -80,27 +75,3 @@ def _has_failed(record: Mapping[str, Any]) -> bool:
 def _sum_counts(records: Sequence[Mapping[str, Any]], name: str) -> int | None:
     counts = [record.get("extra", {}).get(name) for record in records]
     return None if not counts or None in counts else sum(int(count) for count in counts)
-
-
-def endpoint_table(title: str, rows: Mapping[str, Row], usage: Usage, cost: float | None) -> RenderableType:
-    """Returns a table with a row per group, and the tokens and their price below."""
-    table = Grid("", ("episodes", "score", "success", "given\nup", "refused\nreplies"), title)
-    for name, row in rows.items():
-        faults = f"\n{row.faults:,} faults" if row.faults else ""
-        counts = ["-" if count is None else f"{count:,}" for count in (row.given_up, row.refused)]
-        table.add_row(
-            name,
-            f"{row.episodes:,}{faults}",
-            _format_interval(row.score),
-            _format_interval(row.success),
-            *counts,
-        )
-    price = "" if cost is None else f", {cost:.4f} dollars"
-    note = f"{usage.prompt_tokens:,} prompt tokens, {usage.completion_tokens:,} completion tokens{price}"
-    return Group(table, Text(note))
-
-
-def _format_interval(interval: Interval | None) -> str:
-    if interval is None:
-        return "-"
-    return f"{interval.mean:.3f}\n{interval.low:.3f}–{interval.high:.3f}"

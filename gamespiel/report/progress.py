@@ -43,9 +43,9 @@ def report_progress(
 
         def print_line(over: bool, turns: int) -> None:
             state.add(over, turns)
-            if state.seconds_since_print() >= EVERY:
+            if clock() - state.printed_at >= EVERY:
                 console.print(f"  {state}", soft_wrap=True, markup=False)
-                state.mark_printed()
+                state.printed_at = clock()
 
         yield print_line
         return
@@ -73,7 +73,7 @@ class _State:
     def __init__(self, episodes: int, clock: Callable[[], float]) -> None:
         self.over = 0
         self._episodes, self._clock = episodes, clock
-        self._started = self._spoke = clock()
+        self._started = self.printed_at = clock()
         self._begun = self._turns = self._turns_of_over = self._depth = 0
 
     def add(self, over: bool, turns: int) -> None:
@@ -83,13 +83,6 @@ class _State:
         self._turns += bool(turns)
         self._turns_of_over += turns * over
         self._depth = turns
-
-    def seconds_since_print(self) -> float:
-        """Returns the seconds since something was printed."""
-        return self._clock() - self._spoke
-
-    def mark_printed(self) -> None:
-        self._spoke = self._clock()
 
     def _seconds_left(self) -> float | None:
         """Returns an estimate.
@@ -104,15 +97,7 @@ class _State:
         waited_for = self._turns_of_over + max(0, self._begun - self.over) * self._depth
         return (self._clock() - self._started) / waited_for * max(0.0, turns - waited_for)
 
-    def describe_done(self) -> str:
-        """Returns the progress, as "3 of 20 episodes, 12 turns"."""
-        turns = f"{self._turns:,} turn{'s' * (self._turns > 1)}" if self._turns else f"{self._begun:,} begun"
-        return f"{self.over:,} of {self._episodes:,} episodes, {turns}"
-
-    def describe_left(self) -> str:
-        """Returns the estimated time left, "-" if there is no estimate yet."""
-        return format_duration(self._seconds_left())
-
     def __str__(self) -> str:
-        took = format_duration(self._clock() - self._started)
-        return f"{self.describe_done()} in {took}, {self.describe_left()} left"
+        turns = f"{self._turns:,} turn{'s' * (self._turns > 1)}" if self._turns else f"{self._begun:,} begun"
+        took, left = format_duration(self._clock() - self._started), format_duration(self._seconds_left())
+        return f"{self.over:,} of {self._episodes:,} episodes, {turns} in {took}, {left} left"

@@ -27,16 +27,14 @@ def write_json(data: Mapping[str, Any], path: Path) -> Path:
 
 def name_results(command: str, agents: Sequence[str], label: str) -> Path:
     """Returns the first choice of a file for results of several agents, or of one that may be no run."""
-    names = "-".join(map(_short_name, agents))
-    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{command}-{names}-{label}")
+    models = [  # of an endpoint its model, of any other name its last folder
+        agent.removeprefix(PREFIX).partition("@http")[0]
+        if agent.startswith(PREFIX)
+        else agent.strip("/").rpartition("/")[2]
+        for agent in agents
+    ]
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{command}-{'-'.join(models)}-{label}")
     return Path("runs") / f"{stem[:150]}.json"
-
-
-def _short_name(agent: str) -> str:
-    """Returns the model of an endpoint, and the last folder of any other name."""
-    if agent.startswith(PREFIX):
-        return agent.removeprefix(PREFIX).partition("@http")[0]
-    return agent.strip("/").rpartition("/")[2]
 
 
 @contextmanager
@@ -85,12 +83,12 @@ def _reserve_file(question: Mapping[str, Any], first: Path) -> tuple[Path, bool]
 def _read_question(path: Path) -> Any:
     """Returns the question of a result file; None for a file of another program, or a reserved one."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        results = json.loads(path.read_text(encoding="utf-8"))
     except NO_JSON:
         return None
-    return (
-        {key: value for key, value in found.items() if key not in VALUES} if isinstance(found, dict) else None
-    )
+    if not isinstance(results, dict):
+        return None
+    return {key: value for key, value in results.items() if key not in VALUES}
 
 
 def _touch_file(path: Path) -> tuple[Path, bool]:

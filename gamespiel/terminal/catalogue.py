@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pyspiel
@@ -11,7 +10,7 @@ from rich.console import Console
 from game_gym.games import DECLARED, TABLE
 from game_gym.spec import GameSpec, load_variant
 from game_gym.task import encode
-from gamespiel.report.grid import Grid
+from gamespiel.report.tables import Grid
 from gamespiel.report.text import print_json
 
 
@@ -47,14 +46,6 @@ def show_games(console: Console, *, as_json: bool) -> None:
     if as_json:
         print_json(games)
         return
-    console.print(_render_table(games))
-    console.print(
-        "c: with chance; s: simultaneous moves. moves: at most, by all players. search: simulations x "
-        "rollouts per move of the opponent mcts. Any other OpenSpiel game is played by its name too."
-    )
-
-
-def _render_table(games: Sequence[dict[str, Any]]) -> Grid:
     columns = ("seats", "infor-\nmation", "actions", "moves", "vari-\nants", "search")
     table = Grid("game", columns, least=max(len(game["game"]) for game in games))
     for game in games:
@@ -64,14 +55,12 @@ def _render_table(games: Sequence[dict[str, Any]]) -> Grid:
             game["game"],
             str(game["players"]),
             f"{information} {marks}".rstrip(),
-            _format_range(game["actions"]),
-            _format_range(game["moves_at_most"]),
+            *("-".join(map(str, dict.fromkeys(game[key]))) for key in ("actions", "moves_at_most")),
             str(len(game["variants"])),
             "-" if game["budget"] is None else "x".join(map(str, game["budget"])),
         )
-    return table
-
-
-def _format_range(bounds: Sequence[int]) -> str:
-    least, most = bounds
-    return str(least) if least == most else f"{least}-{most}"
+    console.print(table)
+    console.print(
+        "c: with chance; s: simultaneous moves. moves: at most, by all players. search: simulations x "
+        "rollouts per move of the opponent mcts. Any other OpenSpiel game is played by its name too."
+    )

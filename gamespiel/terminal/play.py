@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
-from rich.console import Console
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
+from game_gym.transcript import CHANCE, moves
 from gamespiel.config import EnvConfig
 from gamespiel.errors import ConfigError
 from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.terminal.screen import box_of, menu, position, rule, transcript
-
-if TYPE_CHECKING:
-    from gamespiel.terminal.advice import Advice, Advisor
+from gamespiel.terminal.screen import box_of, menu, position, rule
 
 HELP = """a number or a name: play that action
 part of a name: list the actions that have it
@@ -30,12 +30,16 @@ GAMES = "openspiel"
 """The kind of task that can be played."""
 
 
+Advise = Callable[[str, Sequence[int]], tuple[Sequence[float], float]]
+"""Takes an observation and its legal actions; returns their probabilities, and the score that is expected."""
+
+
 @dataclass(frozen=True)
 class Entered:
     """The meaning of a line that was typed: an action to play, or something to show."""
 
     action: int | None = None
-    shown: Any = None
+    reply: RenderableType = ""
     quits: bool = False
 
 
@@ -61,17 +65,23 @@ def play(
     """
     console = console or Console()
     env = _make_game(config, checkpoint, console)
-    advisor = _make_advisor(checkpoint, env)
+    advise = None if checkpoint is None else _load_advisor(checkpoint, env)
     observation, info = env.reset(seed=seed)
-    console.print(_format_heading(info))
+    against = f" against {info['opponent']}" if info["opponent"] != "open" else ""
+    task = "" if info["task_id"] is None else f", task {info['task_id']}"
+    heading = f"{info['game']}{against}{task}, seed {info['seed']}. Type help for help."
+    console.print(Text(heading, style="bold"))
     while "result" not in info:
-        advice = None if advisor is None else advisor(observation, info["legal_actions"])
-        console.print(_format_turn(info))
+        console.print(rule(f"turn {info['turn'] + 1}, you are Player {info['seat']}"))
         console.print(box_of(position(env, observation, info)))
-        console.print(menu(info, None if advice is None else advice.probabilities))
-        if advice is not None:
-            console.print(f"the policy expects a score of {advice.value:.3f}", style="dim")
-        action = _ask_action(env, info, advice, console, read or input)
+        if advise is None:
+            probabilities = None
+            console.print(menu(info))
+        else:
+            probabilities, value = advise(observation, info["legal_actions"])
+            console.print(menu(info, probabilities))
+            console.print(f"the policy expects a score of {value:.3f}", style="dim")
+        action = _ask_action(env, info, probabilities, console, read or input)
         if action is None:
             console.print("given up")
             _show_transcript(env, info, console)
@@ -91,8 +101,8 @@ def _make_game(config: EnvConfig, checkpoint: Path | None, console: Console) -> 
         )
     measured = declaration_of(config).evaluation_keys(config)
     if measured != config:  # with nobody else to play, every seat would be the person's
-        said = f"env.opponent = 'self' is for training: you play against {measured.opponent}"
-        console.print(f"{said}; --opponent names another", markup=False)
+        notice = f"env.opponent = 'self' is for training: you play against {measured.opponent}"
+        console.print(f"{notice}; --opponent names another", markup=False)
         config = measured
     if checkpoint is not None:
         from gamespiel.environments.making import make_one_env
@@ -101,26 +111,37 @@ def _make_game(config: EnvConfig, checkpoint: Path | None, console: Console) -> 
     return kind_of(config).player.make_env(config)  # without a policy there is no need for PyTorch
 
 
-def _make_advisor(checkpoint: Path | None, env: gym.Env[Any, Any]) -> Advisor | None:
-    if checkpoint is None:
-        return None
-    from gamespiel.terminal.advice import Advisor
+def _load_advisor(run: Path, env: gym.Env[Any, Any]) -> Advise:
+    """Returns a run's policy as one that is asked about a position at a time.
 
-    return Advisor(checkpoint, env)
+    Raises:
+        TaskGymError: there is no such run, or its policy writes replies, which have no probabilities.
+    """
+    import torch
 
+    from gamespiel.assembly import load_policy
 
-def _format_heading(info: Mapping[str, Any]) -> Text:
-    against = f" against {info['opponent']}" if info["opponent"] != "open" else ""
-    task = "" if info["task_id"] is None else f", task {info['task_id']}"
-    return Text(f"{info['game']}{against}{task}, seed {info['seed']}. Type help for help.", style="bold")
+    policy = load_policy(run, env)
+    if not policy.answers.masked:
+        raise ConfigError(
+            f"--checkpoint {run} writes replies as text (env.decode: text), which give legal actions no "
+            "probabilities: gamespiel watch shows its replies"
+        )
 
+    def advise(observation: str, legal: Sequence[int]) -> tuple[Sequence[float], float]:
+        with torch.no_grad():
+            (probabilities,) = policy.distribution([observation], [list(legal)])
+            return probabilities.tolist(), float(policy.predict_values([observation])[0, 0])
 
-def _format_turn(info: Mapping[str, Any]) -> Text:
-    return rule(f"turn {info['turn'] + 1}, you are Player {info['seat']}")
+    return advise
 
 
 def _ask_action(
-    env: Any, info: Mapping[str, Any], advice: Advice | None, console: Console, read: Callable[[str], str]
+    env: Any,
+    info: Mapping[str, Any],
+    probabilities: Sequence[float] | None,
+    console: Console,
+    read: Callable[[str], str],
 ) -> int | None:
     """Returns the action that the person chooses; None if the person leaves."""
     while True:
@@ -128,18 +149,19 @@ def _ask_action(
             line = read("your move> ")
         except EOFError:
             return None
-        entered = understand(line, env, info, advice)
+        entered = understand(line, env, info, probabilities)
         if entered.quits:
             return None
         if entered.action is not None:
             return entered.action
-        console.print(entered.shown)
+        console.print(entered.reply)
 
 
-def understand(line: str, env: Any, info: Mapping[str, Any], advice: Advice | None = None) -> Entered:
+def understand(
+    line: str, env: Any, info: Mapping[str, Any], probabilities: Sequence[float] | None = None
+) -> Entered:
     """Returns the meaning of a line: a legal action by number or name, a command, or a part of a name."""
     legal, names = info["legal_actions"], info["admissible_commands"]
-    probabilities = None if advice is None else advice.probabilities
     word = line.strip()
     # Ids first: the names of some games are numbers too, but the menu shows them beside the ids.
     if word.isascii() and word.isdigit() and int(word) in legal:
@@ -151,15 +173,15 @@ def understand(line: str, env: Any, info: Mapping[str, Any], advice: Advice | No
     if command in ("quit", "q", "exit"):
         return Entered(quits=True)
     if command in ("help", "h", "?"):
-        return Entered(shown=Text(HELP))
+        return Entered(reply=Text(HELP))
     if command == "rules":
-        return Entered(shown=Text(env.unwrapped.variant.rules))
+        return Entered(reply=Text(env.unwrapped.variant.rules))
     if command in ("", "moves"):
-        return Entered(shown=menu(info, probabilities))
+        return Entered(reply=menu(info, probabilities))
     if any(command in name.lower() for name in names):
-        return Entered(shown=menu(info, probabilities, part=command))
+        return Entered(reply=menu(info, probabilities, part=command))
     listed = ", ".join(str(action) for action in legal[:10]) + (", …" if len(legal) > 10 else "")
-    return Entered(shown=Text(f"{word!r} is no legal action; legal: {listed}. Type help for help."))
+    return Entered(reply=Text(f"{word!r} is no legal action; legal: {listed}. Type help for help."))
 
 
 def _show_transcript(env: Any, info: Mapping[str, Any], console: Console) -> None:
@@ -169,5 +191,14 @@ def _show_transcript(env: Any, info: Mapping[str, Any], console: Console) -> Non
     if history is None:  # a server that does not tell
         return
     console.print(rule("transcript"))
-    own = {} if info["opponent"] == "open" else {info["seat"]: f"you (Player {info['seat']})"}
-    console.print(transcript(env.unwrapped.variant, history, own))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("player", no_wrap=True)
+    table.add_column("move", overflow="fold")
+    person = None if info["opponent"] == "open" else info["seat"]
+    for number, move in enumerate(moves(env.unwrapped.variant, history), 1):
+        player = "chance" if move.player == CHANCE else f"Player {move.player}"
+        table.add_row(
+            str(number), Text(f"you ({player})" if move.player == person else player), Text(move.name)
+        )
+    console.print(table)

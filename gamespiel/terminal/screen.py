@@ -1,4 +1,4 @@
-"""Positions, menus and transcripts as text for a terminal of 60 columns or more."""
+"""Positions and menus as text for a terminal of 60 columns or more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from game_gym.prompts import without_rules
-from game_gym.transcript import CHANCE, moves
 from gamespiel.report.text import make_harmless
 
 BAR = 12
@@ -34,14 +33,12 @@ def position(env: Any, observation: str, info: Mapping[str, Any]) -> str:
         info: Its info.
     """
     local = env.unwrapped
-    if "result" in info or local.state is None:
-        return without_rules(observation, local.variant) if _has_rules(local, info) else observation
-    described: str = local.variant.spec.describe(local.state, info["seat"])
-    return described
-
-
-def _has_rules(local: Any, info: Mapping[str, Any]) -> bool:
-    return bool(local.rules) and "result" not in info
+    if "result" in info:
+        return observation
+    if local.state is None:
+        return without_rules(observation, local.variant) if local.rules else observation
+    text: str = local.variant.spec.describe(local.state, info["seat"])
+    return text
 
 
 def menu(
@@ -59,61 +56,36 @@ def menu(
         part: Only actions whose name has this part are listed.
         chosen: An action to mark.
     """
-    rows = [
-        (action, name, None if probabilities is None else probabilities[i])
-        for i, (action, name) in enumerate(
-            zip(info["legal_actions"], info["admissible_commands"], strict=True)
-        )
-        if part.lower() in name.lower()
-    ]
+    actions = zip(info["legal_actions"], info["admissible_commands"], strict=True)
+    rows = [(at, *pair) for at, pair in enumerate(actions) if part.lower() in pair[1].lower()]
     if probabilities is not None:
-        rows.sort(key=lambda row: -(row[2] or 0.0))
-    shown = rows[: ROWS if probabilities is not None else LISTED]
-    more = Text(f"… {len(rows) - len(shown)} more: type a part of a name to list these", style="dim")
-    if probabilities is None and len(shown) > ROWS:
-        listed = [Text(f"{action:>4}  {make_harmless(name)}") for action, name, _ in shown]
-        return _stack_parts(Columns(listed, padding=(0, 2)), more if len(rows) > len(shown) else None)
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold")
-    for action, name, probability in shown:
-        own = [] if probability is None else [f"{probability:6.1%}", "█" * round(BAR * probability)]
-        mark = ["→" if action == chosen else ""] if chosen is not None else []
-        table.add_row(
-            str(action), Text(make_harmless(name)), *own, *mark, style="bold" if action == chosen else None
-        )
-    return _stack_parts(table, more if len(rows) > len(shown) else None)
+        rows.sort(key=lambda row: -probabilities[row[0]])
+    listed = rows[: ROWS if probabilities is not None else LISTED]
+    stack = Table.grid()
+    if probabilities is None and len(listed) > ROWS:
+        names = [Text(f"{action:>4}  {make_harmless(name)}") for _, action, name in listed]
+        stack.add_row(Columns(names, padding=(0, 2)))
+    else:
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(overflow="fold")
+        for at, action, name in listed:
+            cells = [Text(str(action)), Text(make_harmless(name))]
+            if probabilities is not None:
+                cells += [Text(f"{probabilities[at]:6.1%}"), Text("█" * round(BAR * probabilities[at]))]
+            if chosen is not None:
+                cells.append(Text("→" if action == chosen else ""))
+            table.add_row(*cells, style="bold" if action == chosen else None)
+        stack.add_row(table)
+    if len(rows) > len(listed):
+        more = f"… {len(rows) - len(listed)} more: type a part of a name to list these"
+        stack.add_row(Text(more, style="dim"))
+    return stack
 
 
-def _stack_parts(*parts: RenderableType | None) -> Table:
-    grid = Table.grid()
-    for part in parts:
-        if part is not None:
-            grid.add_row(part)
-    return grid
-
-
-def transcript(variant: Any, history: Sequence[int], names: Mapping[int, str]) -> Table:
-    """Returns a game's moves as a table: number, player and move.
-
-    Args:
-        variant: The game.
-        history: Every action, by chance and all players.
-        names: Names of seats, as "you"; others are "Player N".
-    """
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("", justify="right", no_wrap=True)
-    table.add_column("player", no_wrap=True)
-    table.add_column("move", overflow="fold")
-    for number, move in enumerate(moves(variant, history), 1):
-        player = "chance" if move.player == CHANCE else names.get(move.player, f"Player {move.player}")
-        table.add_row(str(number), Text(player), Text(move.name))
-    return table
-
-
-def rule(title: str = "") -> Text:
+def rule(title: str) -> Text:
     """Returns a heading between turns: short, so that it never wraps."""
-    return Text(f"── {title} " if title else "──", style="bold")
+    return Text(f"── {title} ", style="bold")
 
 
 def box_of(text: str) -> Table:

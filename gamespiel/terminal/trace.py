@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
 
@@ -46,16 +47,19 @@ def trace(
     console = console or Console()
     env: Any = gym.make("CodeTrace-v0", disable_env_checker=True, task_id=task_id, level=level, family=family)
     _, info = env.reset(seed=seed)
-    asked = env.unwrapped.trace
+    task = env.unwrapped.trace
     console.print(Text(f"task {info['task_id']}: {info['family']}, level {info['level']}", style="bold"))
     # Only the terminal wraps long lines: what is copied or piped is the program.
-    code = Syntax("", "python", background_color="default").highlight(show_controls(asked.code.rstrip("\n")))
+    code = Syntax("", "python", background_color="default").highlight(show_controls(task.code.rstrip("\n")))
     console.print(code, soft_wrap=True, end="")
-    if asked.stdin:
+    if task.stdin:
         console.print(rule("standard input"))
-        console.print(Text(show_controls(asked.stdin.rstrip("\n"))), soft_wrap=True)
+        console.print(Text(show_controls(task.stdin.rstrip("\n"))), soft_wrap=True)
     console.print(f"What does it print? End with a line that is only {END!r}, or with Ctrl-D.")
-    reply = "".join(f"{line}\n" for line in _read_lines(read or input))
+    reply, ask = "", read or input
+    with suppress(EOFError):
+        for line in iter(lambda: ask(""), END):
+            reply += f"{line}\n"
     *_, info = env.step(reply)
     console.print(rule("your output | true output"))
     console.print(_compare_lines(reply, info["truth"]))
@@ -63,17 +67,6 @@ def trace(
         console.print(f"{scoring:<8}{score:.3f}")
     env.close()
     return dict(info)
-
-
-def _read_lines(read: Callable[[str], str]) -> Iterator[str]:
-    while True:
-        try:
-            line = read("")
-        except EOFError:
-            return
-        if line == END:
-            return
-        yield line
 
 
 def _compare_lines(reply: str, truth: str) -> Table:
@@ -84,7 +77,7 @@ def _compare_lines(reply: str, truth: str) -> Table:
     table.add_column(overflow="fold")
     # Only "\n" ends a line of output: another character of splitlines would hide behind it.
     sides = (show_controls(text).splitlines() for text in (reply, truth))
-    for given, true in zip_longest(*sides):
-        right = given is not None and true is not None and given.rstrip() == true.rstrip()
-        table.add_row(" " if right else "x", Text(given or ""), Text(true or ""))
+    for line, true in zip_longest(*sides):
+        right = line is not None and true is not None and line.rstrip() == true.rstrip()
+        table.add_row(" " if right else "x", Text(line or ""), Text(true or ""))
     return table

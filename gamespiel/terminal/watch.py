@@ -86,13 +86,16 @@ def _play_episode(
     while "result" not in info:
         turn += 1
         console.print(rule(f"turn {turn}, Player {info['seat']}"))
-        _show_position(env, observation, info, console)
+        if hasattr(env.unwrapped, "variant"):
+            console.print(box_of(position(env, observation, info)))
+        else:  # a program, as it is
+            console.print(Text(make_harmless(observation)), soft_wrap=True)
         mask = np.asarray(info["action_mask"], dtype=bool)[None] if policy.answers.masked else None
         noise = None if greedy else DrawnNoise.for_batch(rng.random, 1)
         (decision,) = policy.decide([observation], mask, noise)
-        given = _show_decision(policy, observation, info, decision, console)
+        action = _show_decision(policy, observation, info, decision, console)
         wait()
-        observation, _, _, _, info = env.step(given)
+        observation, _, _, _, info = env.step(action)
         if "error" in info:
             console.print(Text(f"illegal: {info['error']['message']}", style="bold"))
     console.print(rule("end"))
@@ -100,24 +103,16 @@ def _play_episode(
     return dict(info)
 
 
-def _show_position(env: Any, observation: str, info: dict[str, Any], console: Console) -> None:
-    """Prints a game's position in a frame, or a program as it is."""
-    if hasattr(env.unwrapped, "variant"):
-        console.print(box_of(position(env, observation, info)))
-    else:
-        console.print(Text(make_harmless(observation)), soft_wrap=True)
-
-
 def _show_decision(
     policy: LLMPolicy, observation: str, info: dict[str, Any], decision: Decision, console: Console
 ) -> int | str:
     """Prints a decision with the policy's probabilities and value; returns the action or the reply."""
-    given = policy.answer_of(decision).action
+    action = policy.answer_of(decision).action
     if policy.answers.masked:
         (odds,) = policy.distribution([observation], [info["legal_actions"]])
-        console.print(menu(info, odds.tolist(), chosen=int(given)))
+        console.print(menu(info, odds.tolist(), chosen=int(action)))
     else:
-        console.print(Text(f"reply: {make_harmless(str(given))}", style="bold"))
+        console.print(Text(f"reply: {make_harmless(str(action))}", style="bold"))
     (value,) = policy.values_of([decision])
     console.print(Text(f"expects a score of {value:.3f}", style="dim"))
-    return given
+    return action

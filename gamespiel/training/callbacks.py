@@ -24,10 +24,9 @@ from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import SAVED_NAME, Config, card_facts, save
 from gamespiel.environments.making import evaluation_config, plays_itself
 from gamespiel.kinds import kind_of
-from gamespiel.report.dashboard import Dashboard
-from gamespiel.report.summary import SHARE
-from gamespiel.runs import METRICS
+from gamespiel.runs import METRICS, SHARE
 from gamespiel.stopping import Stop, Stopped, name_of
+from gamespiel.training.dashboard import Dashboard
 from gamespiel.training.measures import measure_held_out
 from task_gym.remote.loop import AbandonedWaitError
 
@@ -59,11 +58,13 @@ class Activity:
             Stopped: its time of grace is over.
         """
         stop = self._stop
-        if stop.number is not None and not stop.told:
+        if stop.number is None:
+            return
+        if not stop.told:
             stop.told = True
             once_more = "; Ctrl-C once more stops at once" if stop.number == signal.SIGINT else ""
             self._dashboard.message(f"{name_of(stop.number)}: stopping with a checkpoint{once_more}")
-        if stop.number is not None and stop.late:
+        if stop.late:
             self._dashboard.message(
                 f"the step did not end within {stop.grace:g} s (run.grace_seconds): "
                 f"the checkpoint is that of step {self._saved()}"
@@ -125,7 +126,9 @@ class BetweenSteps(BaseCallback):
             self.ended = self._model.ranks.lead(lambda: self.ended)
 
     def _save_and_measure(self) -> None:
-        if self._model.step % self._run.checkpoint_every == 0 or self._is_due():
+        minutes = self._run.checkpoint_minutes
+        is_old = minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes
+        if is_old or self._model.step % self._run.checkpoint_every == 0:
             self._save()
         with suppress(AbandonedWaitError):  # the step's collection is then given up, too
             self._measure()
@@ -192,11 +195,6 @@ class BetweenSteps(BaseCallback):
     def _model(self) -> LLMPPO:
         model: LLMPPO = self.model  # type: ignore[assignment]
         return model
-
-    def _is_due(self) -> bool:
-        """Returns whether the last checkpoint is older than the minutes that it may be."""
-        minutes = self._run.checkpoint_minutes
-        return minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes
 
     def _save(self) -> None:
         if self.saved == self._model.step:

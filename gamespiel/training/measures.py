@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,22 +12,25 @@ from rich.console import Console
 
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import Episode
-from gamespiel.agents.runs.evaluation import Measured, group_by, measure
+from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies, group_by, measure
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments.held_out import evaluation_configs, find_taken_seeds
 from gamespiel.environments.making import evaluation_config, plays_itself
+from gamespiel.exact import ExactComparison
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import ShowProgress
 from gamespiel.measure.episodes import Limits, measure_played, play_policy
 from gamespiel.measure.records import GAMES, add_records, records
-from gamespiel.report.paired import Scores
 from gamespiel.report.results import write_json
-from gamespiel.report.summary import summary_rows
-from gamespiel.runs import SUMMARY
+from gamespiel.runs import SHARE, SUMMARY
 from task_gym.files import read_json
+from task_gym.stats import Interval, mean_interval
 
 KEPT_GAMES = 8
 """Episodes that a run keeps of an evaluation, to show how play changed."""
+
+Scores = Sequence[tuple[str, float | None]]
+"""Game and score of each episode; the score of a fault is None."""
 
 
 class Measures(NamedTuple):
@@ -84,6 +87,74 @@ def measure_result(config: Config, model: LLMPPO, console: Console, when: str, f
         comparison = exact_game.compare_policy(model.policy, trained=False, adapters=adapters)
     several = len({game for game, _ in scores}) > 1
     return Measures(summary_rows(sampled, comparison, exploitability=itself), scores if several else ())
+
+
+def summary_rows(
+    sampled: Mapping[str, Measured], comparison: ExactComparison | None, *, exploitability: bool = False
+) -> dict[str, float | str]:
+    """Returns the measures that the summary table compares, exploitability among them if asked for."""
+    rows: dict[str, float | str] = {}
+    if comparison is not None:
+        if exploitability:
+            rows["exploitability"] = comparison.policy.exploitability
+        rows[SHARE] = comparison.policy.share
+        rows["share, greedy"] = comparison.greedy.share
+        for seat, value in enumerate(comparison.policy.values):
+            rows[f"exact return, seat {seat}"] = value
+    everyone = sampled.get("all")
+    if everyone is not None:
+        rows["score"] = everyone.score.mean
+        rows["success rate"] = everyone.success.mean
+        if everyone.returns is not None:
+            rows["return"] = everyone.returns.mean
+        rows["illegal rate"] = everyone.illegal_rate
+        if isinstance(everyone, MeasuredReplies) and everyone.replies:
+            rows["cut replies"] = everyone.cut_replies / everyone.replies
+        if everyone.legal_mass is not None:
+            rows["legal mass"] = everyone.legal_mass
+    return rows
+
+
+class Paired(NamedTuple):
+    """Scores of the same episodes before and after.
+
+    Attributes:
+        episodes: Number of episodes that were no fault either time.
+        before: Their mean score before.
+        after: Their mean score after.
+        change: Mean of their differences with its 95% interval.
+    """
+
+    episodes: int
+    before: float
+    after: float
+    change: Interval
+
+
+def pair_scores(before: Scores, after: Scores) -> dict[str, Paired]:
+    """Returns the pairs by game, and of all games as "all".
+
+    It is empty for fewer than two games, for which the summary says enough, and if the episodes differ.
+    """
+    games = sorted({game for game, _ in before})
+    if len(games) < 2 or [game for game, _ in before] != [game for game, _ in after]:
+        return {}
+    pairs = [
+        (game, old, new)
+        for (game, old), (_, new) in zip(before, after, strict=True)
+        if old is not None and new is not None
+    ]
+    groups = {name: [pair[1:] for pair in pairs if name in (pair[0], "all")] for name in [*games, "all"]}
+    return {
+        name: Paired(
+            len(scores),
+            sum(old for old, _ in scores) / len(scores),
+            sum(new for _, new in scores) / len(scores),
+            mean_interval([new - old for old, new in scores], (-1.0, 1.0)),
+        )
+        for name, scores in groups.items()
+        if scores
+    }
 
 
 def measure_held_out(config: Config, model: LLMPPO, progress: ShowProgress) -> dict[str, float]:

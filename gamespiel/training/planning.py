@@ -18,7 +18,7 @@ from gamespiel.agents.models.memory_plan import (
 )
 from gamespiel.config import Config, InvalidValueError, presets, resolve
 from gamespiel.kinds import declaration_of
-from gamespiel.report.plan import CPU_NOTE, FIT_NOTE, fit_table, format_gib, parts_table
+from gamespiel.report.tables import CPU_NOTE, FIT_NOTE, fit_table, format_gib, parts_table
 from task_gym.errors import nearest
 
 CARDS = (12, 16, 24, 80)

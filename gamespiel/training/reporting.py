@@ -38,6 +38,12 @@ PROJECT = "gamespiel"
 GAME_STEPS = 25
 """Steps between the games that are reported."""
 
+PACKAGED = ("torch", "transformers", "peft", "open_spiel")
+"""Packages whose versions are reported."""
+
+PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb", "trackio": "trackio"}
+"""The values of ``run.report_to``, with the package that each needs."""
+
 FAILURES = 5
 """Failures in a row after which a library is no longer asked."""
 
@@ -107,7 +113,7 @@ class WandbReport(Report):
     def add_text(self, name: str, text: str, step: int) -> None:
         import wandb
 
-        self._run.log({"step": step, name: wandb.Html(_preformat(text))})
+        self._run.log({"step": step, name: wandb.Html(f"<pre>{escape(text)}</pre>")})
 
     def close(self) -> None:
         self._run.finish()
@@ -131,17 +137,10 @@ class TrackioReport(Report):
     def add_text(self, name: str, text: str, step: int) -> None:
         import trackio
 
-        self._run.log({name: trackio.Html(_preformat(text))}, step=step)
+        self._run.log({name: trackio.Html(f"<pre>{escape(text)}</pre>")}, step=step)
 
     def close(self) -> None:
         self._run.finish()
-
-
-PACKAGED = ("torch", "transformers", "peft", "open_spiel")
-"""Packages whose versions are reported."""
-
-PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb", "trackio": "trackio"}
-"""The values of ``run.report_to``, with the package that each needs."""
 
 
 class ReportWriter(KVWriter):
@@ -169,9 +168,9 @@ class ReportWriter(KVWriter):
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
         """Reports a row."""
-        kept = filter_excluded_keys(key_values, key_excluded, self._name)
-        row = {key: to_json(value) for key, value in kept.items()}
-        values = {key: value for key, value in row.items() if isinstance(value, int | float | str)}
+        row = filter_excluded_keys(key_values, key_excluded, self._name)
+        plain = {key: to_json(value) for key, value in row.items()}
+        values = {key: value for key, value in plain.items() if isinstance(value, int | float | str)}
         number = int(values.pop("step", step))
         first = self._report is None
         self._try(lambda report: report.log(values, number), number)
@@ -228,11 +227,20 @@ def reporting(
         model: The learner, whose games are reported.
         say: Shows a sentence.
     """
+    if not (chosen := _list_writers(config)):
+        yield []
+        return
 
     def game() -> str | None:
         return None if model.last_episode is None else model.last_episode.transcript()
 
-    writers = make_writers(config, folder, game, say)
+    names, facts = _read_names(folder, config), describe_run(config)
+    makers: dict[str, Callable[[int], Report]] = {
+        "tensorboard": lambda first: TensorBoardReport(folder, facts, first),
+        "wandb": lambda first: WandbReport(folder, facts, names["wandb"]),
+        "trackio": lambda first: TrackioReport(folder, facts, names["trackio"]),
+    }
+    writers = [ReportWriter(name, makers[name], game, say) for name in chosen]
     try:
         yield writers
     finally:
@@ -240,35 +248,13 @@ def reporting(
             writer.finish()
 
 
-def make_writers(
-    config: Config, folder: Path, game: Callable[[], str | None], say: Callable[[str], None]
-) -> list[ReportWriter]:
-    """Returns the writers of a run's reports.
-
-    Args:
-        config: The run's configuration.
-        folder: The run's folder.
-        game: Returns a game of the last step as text; None if there is none.
-        say: Shows a sentence.
-    """
-    if not (chosen := _list_writers(config)):
-        return []
-    names, facts = _read_names(folder, config), describe_run(config)
-    made: dict[str, Callable[[int], Report]] = {
-        "tensorboard": lambda first: TensorBoardReport(folder, facts, first),
-        "wandb": lambda first: WandbReport(folder, facts, names["wandb"]),
-        "trackio": lambda first: TrackioReport(folder, facts, names["trackio"]),
-    }
-    return [ReportWriter(name, made[name], game, say) for name in chosen]
-
-
 def describe_run(config: Config) -> dict[str, Any]:
     """Returns what is reported of a run beside its metrics: configuration, versions, machine."""
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor() or "cpu"
     return {
         **to_dict(config),
-        "versions": {"gamespiel": __version__, **{name: _version(name) for name in PACKAGED}},
-        "git": _git_version(),
+        "versions": {"gamespiel": __version__, **{name: _find_version(name) for name in PACKAGED}},
+        "git": _read_git_version(),
         "machine": {
             "system": platform.platform(), "python": platform.python_version(), "device": device,
             "cpus": os.cpu_count(),
@@ -283,10 +269,9 @@ def _read_names(folder: Path, config: Config) -> dict[str, str]:
         names = {key: str(value) for key, value in json.loads(path.read_text()).items()}
     except (OSError, ValueError, AttributeError, RecursionError):
         names = {}
-    missing = {name for name in _list_writers(config) if name not in names}
+    missing = sorted({name for name in _list_writers(config) if name not in names})
     if missing:
-        own = f"{folder.resolve().name}-{secrets.token_hex(4)}"
-        names |= dict.fromkeys(sorted(missing), own)
+        names |= dict.fromkeys(missing, f"{folder.resolve().name}-{secrets.token_hex(4)}")
         write_atomically(path, json.dumps(names) + "\n")
     return names
 
@@ -295,27 +280,22 @@ def _list_writers(config: Config) -> list[str]:
     return [name for name in config.run.report_to if name != "none"]
 
 
-def _preformat(text: str) -> str:
-    return f"<pre>{escape(text)}</pre>"
-
-
-def _version(package: str) -> str:
+def _find_version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
         return ""
 
 
-def _git_version() -> str:
+def _read_git_version() -> str:
     """Returns the working directory's commit, with "+" if files differ from it; "" outside a repository."""
 
     def ask(*command: str) -> str:
-        done = subprocess.run(["git", *command], capture_output=True, text=True, timeout=10, check=True)
-        return done.stdout.strip()
+        answer = subprocess.run(["git", *command], capture_output=True, text=True, timeout=10, check=True)
+        return answer.stdout.strip()
 
     try:
-        return ask("rev-parse", "HEAD") + (
-            "+" if ask("status", "--porcelain", "--untracked-files=no") else ""
-        )
+        changed = bool(ask("status", "--porcelain", "--untracked-files=no"))
+        return ask("rev-parse", "HEAD") + "+" * changed
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -32,8 +32,8 @@ from gamespiel.assembly import connect_sampler, make_algorithm
 from gamespiel.config import (
     SAVED_NAME,
     Config,
-    notices,
     import_own_modules,
+    notices,
     save,
     saved_config,
 )
@@ -43,16 +43,15 @@ from gamespiel.environments.held_out import evaluation_configs, explain_not_held
 from gamespiel.environments.making import evaluation_config, pin_tasks
 from gamespiel.environments.tree_values import find_trees
 from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.report.dashboard import Dashboard
-from gamespiel.report.paired import PAIRED_NOTE, pair_scores, render_pairs
-from gamespiel.report.plots import learning_curve
+from gamespiel.overview.plots import learning_curve
 from gamespiel.report.results import write_json
-from gamespiel.report.summary import SHARE, SUMMARY_NOTE, rename_rows, summary_table
-from gamespiel.runs import CURVE, METRICS, SUMMARY, require_room
+from gamespiel.report.tables import PAIRED_NOTE, SUMMARY_NOTE, paired_table, summary_table
+from gamespiel.runs import CURVE, METRICS, SHARE, SUMMARY, require_room
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.training.callbacks import Activity, BetweenSteps, DisplayWriter, save_first
+from gamespiel.training.dashboard import Dashboard
 from gamespiel.training.launching import divide_threads, joining, load_checkpoint, load_origin
-from gamespiel.training.measures import Measures, measure_before, measure_result
+from gamespiel.training.measures import Measures, measure_before, measure_result, pair_scores
 from gamespiel.training.reporting import check_reports, reporting
 from gamespiel.usage import command
 from task_gym.remote import loop
@@ -340,11 +339,11 @@ def _conclude_run(config: Config, model: LLMPPO, folder: Path, before: Measures,
         folder / SUMMARY,
     )
     if before.rows or after:
-        console.print(summary_table(rename_rows(before.rows), rename_rows(after)))
+        console.print(summary_table(before.rows, after))
     if "illegal rate" in after:
         console.print(SUMMARY_NOTE)
     if pairs:
-        console.print(render_pairs(pairs))
+        console.print(paired_table(pairs))
         console.print(PAIRED_NOTE)
     console.print(f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s")
     solved = SHARE in after

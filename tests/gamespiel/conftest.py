@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gamespiel.agents.models.quantization import plain_peft, replace_names
-from gamespiel.report.plots import learning_curve
+from gamespiel.overview.plots import learning_curve
 from gamespiel.training import run as training
 from tests.gamespiel.runs import small, train_quietly
 from tests.threads import one_thread

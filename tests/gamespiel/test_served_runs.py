@@ -26,8 +26,8 @@ from gamespiel.deployment.vllm_command import count_slots, round_rank, vllm_comm
 from gamespiel.kinds import declaration_of
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
-from gamespiel.report.dashboard import Dashboard
 from gamespiel.stopping import Stopped
+from gamespiel.training.dashboard import Dashboard
 from gamespiel.training.run import train
 from task_gym.errors import ArgumentError
 from task_gym.remote import read_settings

@@ -19,10 +19,10 @@ import pytest
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.cli import main
 from gamespiel.measure.records import read_records
-from gamespiel.report.dashboard import Dashboard
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.training import callbacks, measures
 from gamespiel.training import run as training
+from gamespiel.training.dashboard import Dashboard
 from tests.gamespiel.runs import (
     ROOT,
     STAGED,

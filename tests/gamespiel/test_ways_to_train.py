@@ -20,7 +20,7 @@ from gamespiel.measure.episodes import measure_agent, play_written
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.measure.records import read_records
-from gamespiel.replay.export import make_rows
+from gamespiel.replay.page import make_rows
 from gamespiel.training.warm_start import RowError, WarmStart, encode_rows, read_rows, warm_start
 from task_gym.errors import MissingPackageError
 from task_gym.wrappers import ConversationText

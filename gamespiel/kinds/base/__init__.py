@@ -68,7 +68,7 @@ class Kind(Generic[Keys]):
     Attributes:
         declaration: Its name and its keys, what they mean and which of them agree.
         player: Its environments, and the play of their episodes.
-        presenter: Its words and tables in reports.
+        presenter: Its words in reports.
     """
 
     declaration: Declaration[Keys]

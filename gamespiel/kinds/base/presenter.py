@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any, Generic
 from gamespiel.kinds.base.keys import Keys
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from gamespiel.agents.rollout import Episode
-    from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
 
 
 class Presenter(ABC, Generic[Keys]):
-    """A kind's titles, groups of results and tables."""
+    """A kind's titles and groups of results."""
 
     @abstractmethod
     def describe_tasks(self, env: Keys, tasks: Sequence[str], agent: str | None) -> str:
@@ -37,22 +34,6 @@ class Presenter(ABC, Generic[Keys]):
     @abstractmethod
     def group_episodes(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
         """Returns the episodes by the groups of reports, one of which is "all"."""
-
-    @abstractmethod
-    def render_table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
-        """Returns the measures by group as a table, with a note if it needs one."""
-
-    def render_reply_table(
-        self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
-    ) -> RenderableType:
-        """Returns a table of measures by group, of kinds that are played by replies as text.
-
-        Args:
-            title: The title.
-            masked: Measures of the masked policy on the same episodes; empty if it did not play.
-            replies: Measures of replies, by how they were written ("sampled", "greedy").
-        """
-        raise NotImplementedError
 
     def endpoint_groups(self, record: Mapping[str, Any]) -> list[str]:
         """Returns the groups of reports that an episode belongs to, from what ``evaluate`` returned."""

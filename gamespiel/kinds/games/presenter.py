@@ -9,14 +9,11 @@ from gamespiel.kinds.base import Presenter, format_opponent
 from gamespiel.kinds.games.keys import GameKeys
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from gamespiel.agents.rollout import Episode
-    from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
 
 
 class GamePresenter(Presenter[GameKeys]):
-    """Titles that name games and opponent, and tables of scores."""
+    """Titles that name games and opponent."""
 
     def describe_tasks(self, env: GameKeys, tasks: Sequence[str], agent: str | None) -> str:
         listed = ", ".join(tasks) if len(tasks) <= 3 else f"{len(tasks)} games"
@@ -37,24 +34,6 @@ class GamePresenter(Presenter[GameKeys]):
         against = {f"against {name}": own for name, own in group_by("opponent", episodes).items()}
         several = {**(games if len(games) > 1 else {}), **(against if len(against) > 1 else {})}
         return {**several, **seats, "all": list(episodes)}
-
-    def render_table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        from gamespiel.report.tables import SAMPLED_NOTE, render_sampled
-
-        return Group(render_sampled(title, rows), Text(SAMPLED_NOTE))
-
-    def render_reply_table(
-        self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
-    ) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        from gamespiel.report.tables import replies_note, replies_table
-
-        return Group(replies_table(title, masked, replies), Text(replies_note(masked, replies)))
 
     def endpoint_groups(self, record: Mapping[str, Any]) -> list[str]:
         extra = record["extra"]

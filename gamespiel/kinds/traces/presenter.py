@@ -11,14 +11,11 @@ from gamespiel.kinds.traces.declaration import DECLARATION
 from gamespiel.kinds.traces.keys import REPLY_ENVIRONMENT, TraceKeys, reply_environment
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from gamespiel.agents.rollout import Episode
-    from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
 
 
 class TracePresenter(Presenter[TraceKeys]):
-    """Titles that name the environment, and tables of all scores."""
+    """Titles that name the environment."""
 
     def describe_tasks(self, env: TraceKeys, tasks: Sequence[str], agent: str | None) -> str:
         return REPLY_ENVIRONMENT if agent in REPLIES else DECLARATION.environment
@@ -38,22 +35,6 @@ class TracePresenter(Presenter[TraceKeys]):
                 for value in sorted(values):
                     groups[f"{name} {value}"] = [e for e in episodes if e.info[name] == value]
         return {**groups, "all": list(episodes)}
-
-    def render_table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
-        from gamespiel.report.tables import render_scores
-
-        return render_scores(title, rows)
-
-    def render_reply_table(
-        self, title: str, masked: Mapping[str, Measured], replies: Mapping[str, Mapping[str, MeasuredReplies]]
-    ) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        from gamespiel.report.tables import describe_cuts, render_scores
-
-        tables = [render_scores(f"{title}, {how}", rows) for how, rows in replies.items()]
-        return Group(*tables, Text(describe_cuts(replies)))
 
     def endpoint_groups(self, record: Mapping[str, Any]) -> list[str]:
         extra = record["extra"]

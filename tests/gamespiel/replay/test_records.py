@@ -18,8 +18,7 @@ from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.measure.records import add_records, read_records, records, variant_of, write_records
-from gamespiel.replay.export import export_turns
-from gamespiel.replay.page import describe_record, write_page
+from gamespiel.replay.page import describe_record, export_turns, write_page
 from task_gym.contract import ILLEGAL_REWARD
 from task_gym.errors import TaskGymError
 from tests.gamespiel.replay.games import record

@@ -16,7 +16,7 @@ import pytest
 from gamespiel.cli import main
 from gamespiel.measure.records import write_records
 from gamespiel.replay.boards import read_board
-from gamespiel.replay.page import HERE, describe_record, render_page
+from gamespiel.replay.page import HERE, describe_record, encode_record, fill_page
 from tests.gamespiel.replay.games import record
 
 Capsys = pytest.CaptureFixture[str]
@@ -64,7 +64,7 @@ def test_a_replay_opens_when_the_cards_are_dealt() -> None:
 def test_the_page_is_whole_and_no_text_escapes_its_data() -> None:
     row = record([4, 2, 6], game="tic_tac_toe")
     row["player"] = "</script><script>alert(1)</script> %SCRIPT% &"
-    text = render_page([row, record([], seed=1, game="leduc_poker")])
+    text = fill_page([encode_record(row), encode_record(record([], seed=1, game="leduc_poker"))])
     first, second = data_of(text)
     assert first["player"] == row["player"] and second["game"] == "leduc_poker"
     assert text.count("</script>") == 2 and "alert(1)</script>" not in text

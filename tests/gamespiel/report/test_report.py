@@ -1,32 +1,25 @@
-"""The dashboard, the progress of a measurement, tables and the learning curve."""
+"""The dashboard, the progress of a measurement, tables and the names of result files."""
 
 from __future__ import annotations
 
 import io
-import json
-import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
-from PIL import Image
 from rich.console import Console
 from rich.text import Text
 
 from gamespiel.endpoints.completion import Usage
-from gamespiel.report.dashboard import GRID, Dashboard, Pace, plain_line, sparkline
-from gamespiel.report.endpoints import endpoint_table, rows_of
-from gamespiel.report.grid import Grid
-from gamespiel.report.paired import pair_scores, render_pairs
-from gamespiel.report.plots import learning_curve, running_mean, stage_changes
+from gamespiel.report.endpoints import rows_of
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import name_results
-from gamespiel.report.summary import summary_table
+from gamespiel.report.tables import Grid, endpoint_table, paired_table, summary_table
 from gamespiel.report.text import format_duration, keep_last_lines, make_harmless
+from gamespiel.training.dashboard import GRID, Dashboard, Pace, plain_line, sparkline
+from gamespiel.training.measures import pair_scores
 from tests.gamespiel.runs import quiet, shown
-from tests.task_gym.test_files import files_of_at_most
 
 METRICS = {
     "rollout/reward": 0.5123,
@@ -117,7 +110,7 @@ def test_groups_are_shown_with_their_success_and_how_likely_they_are_drawn(clock
 def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
     """One second per step, a line every two: 1, 3, 5, and 6 because it is the last."""
     console = quiet(40)
-    with Dashboard(6, console=console, every=2.0, clock=clock) as dashboard:
+    with Dashboard(6, console=console, clock=clock) as dashboard:
         for step in range(1, 7):
             clock.now += 1.0
             dashboard.update({"step": step, **METRICS}, text="not shown")
@@ -341,10 +334,10 @@ def test_other_episodes_are_not_compared() -> None:
 
 def test_a_table_of_pairs() -> None:
     console = quiet(80)
-    console.print(render_pairs(pair_scores(BEFORE, AFTER)))
+    console.print(paired_table(pair_scores(BEFORE, AFTER)))
     lines = [line.split() for line in shown(console).splitlines() if line.strip()]
     assert lines[0] == ["score", "episodes", "before", "after", "change", "95%", "interval"]
-    console.print(render_pairs(pair_scores([("a", 0.0), ("b", 0.0)], [("a", 0.0), ("b", 1.0)])))
+    console.print(paired_table(pair_scores([("a", 0.0), ("b", 0.0)], [("a", 0.0), ("b", 1.0)])))
     last = shown(console).splitlines()[-2].split()
     # One difference of 1, of those in [-1, 1]: -1 + 2 x 0.025.
     assert last == ["b", "1", "0.000", "1.000", "+1.000", "-0.950", "…", "+1.000"]
@@ -366,86 +359,6 @@ def test_two_equal_scores_leave_doubt(capsys: pytest.CaptureFixture[str]) -> Non
     assert "0.119–0.960" in capsys.readouterr().out
 
 
-# -- the learning curve ------------------------------------------------------------------------------------
-
-
-def write(path: Path, rows: list[dict[str, object]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures that are saved."""
-    figures: list[Figure] = []
-    save = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda own, *a, **k: (figures.append(own), save(own, *a, **k)))
-    return figures
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [],
-        [{"step": 1, "rollout/reward": None}, {"step": 2, "rollout/reward": 0.5}],
-        [{"step": 1, "decisions": 5, "train/entropy": 1.0}, {"step": 2, "train/entropy": 0.5}],
-    ],
-)
-def test_robust_to_missing_keys(rows: list[dict[str, object]], tmp_path: Path) -> None:
-    path = write(tmp_path / "metrics.jsonl", rows)
-    path.write_text(path.read_text() + '{"step": 3, "roll')  # a line that a kill cut
-    with Image.open(learning_curve(path, tmp_path / "new" / "curve.png")) as image:
-        assert image.size == (1200, 768)
-
-
-def test_a_metric_of_some_steps_is_drawn_as_joined_points(tmp_path: Path, drawn: list[Figure]) -> None:
-    """Steps 1, 10 and 20 of 25: a line through all rows would have no two neighbours to join."""
-    rows = [{"step": s, "rollout/reward": 0.5} for s in range(1, 26)]
-    for step in (1, 10, 20):
-        rows[step - 1]["train/kl_ref"] = step / 100
-    learning_curve(write(tmp_path / "metrics.jsonl", rows), tmp_path / "curve.png")
-    (line,) = drawn[0].axes[1].get_lines()
-    assert (list(line.get_xdata()), list(line.get_ydata())) == ([1, 10, 20], [0.01, 0.1, 0.2])
-    assert line.get_marker() == "."
-
-
-def test_without_space_the_last_picture_remains(tmp_path: Path) -> None:
-    path, png = write(tmp_path / "metrics.jsonl", [{"step": 1}]), tmp_path / "curve.png"
-    png.write_bytes(b"older")
-    with files_of_at_most(1000), pytest.raises(OSError, match=r"File too large: '.*/curve\.png'"):
-        learning_curve(path, png)
-    assert png.read_bytes() == b"older"
-
-
-def staged_rows(stages: list[int]) -> list[dict[str, object]]:
-    return [
-        {"step": step, "decisions": 10 * step, "rollout/reward": 0.5, "curriculum/stage": stage}
-        | {"curriculum/name": ("easy", "medium", "hard")[stage]}
-        for step, stage in enumerate(stages, start=1)
-    ]
-
-
-def test_changes_of_the_stage_are_found() -> None:
-    """Also one in the first step, and back; rows of a run without stages have none."""
-    assert stage_changes(staged_rows([1, 1, 2, 1])) == [(0, "medium"), (2, "hard"), (3, "medium")]
-    assert stage_changes(staged_rows([0, 0])) == stage_changes([{"step": 1}, {"step": 2}]) == []
-
-
-def test_promotions_are_marked(tmp_path: Path, drawn: list[Figure]) -> None:
-    """A dotted line in each of the four panels at the decisions of the row; one panel has the name."""
-    learning_curve(write(tmp_path / "metrics.jsonl", staged_rows([0, 0, 1, 2])), tmp_path / "curve.png")
-    lines = [line.get_xdata() for axes in drawn[0].axes for line in axes.lines if line.get_linestyle() == ":"]
-    assert sorted(x[0] for x in lines) == [30.0] * 4 + [40.0] * 4
-    texts = [text.get_text() for axes in drawn[0].axes for text in axes.texts if text.get_rotation()]
-    assert texts == ["medium", "hard"]
-
-
-def test_running_mean() -> None:
-    """Window 2 over 1, 3, gap, 5, 7: 1, (1+3)/2, gap, 5 alone, (5+7)/2."""
-    means = running_mean([1.0, 3.0, math.nan, 5.0, 7.0], 2)
-    assert means[:2] == [1.0, 2.0] and math.isnan(means[2]) and means[3:] == [5.0, 6.0]
-
-
 def test_results_have_the_names_of_runs_and_models() -> None:
     agents = ["openai:Qwen/Qwen3-4B@http://host:8000/v1", "runs/leduc/", "mcts:50"]
     assert name_results("compare", agents, "hex") == Path("runs/compare-Qwen-Qwen3-4B-leduc-mcts-50-hex.json")
@@ -460,3 +373,9 @@ def test_a_narrow_table_keeps_its_names_and_says_which_columns_are_left_out() ->
         table, _, rest = shown(console).partition("left out")
         assert "seed-0-o" in table and "done" in table and "…" not in table
         assert " ".join(rest.split()) == (f"at {width} columns: {left_out}" if left_out else "")
+
+
+def test_a_table_without_rows_has_its_headings() -> None:
+    console = quiet(40)
+    console.print(Grid("run", ("state", "step")))
+    assert shown(console).split()[:3] == ["run", "state", "step"]

@@ -4,6 +4,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import NamedTuple
 
@@ -20,77 +21,105 @@ from gamespiel.report.text import format_duration, keep_last_lines, make_harmles
 Metrics = Mapping[str, float | str]
 
 
-class Shown(NamedTuple):
+class Metric(NamedTuple):
     """A metric on display.
 
     Attributes:
-        metric: Key of the metric.
+        key: Key of the metric.
         label: Name on display.
         form: Format of the value.
     """
 
-    metric: str
+    key: str
     label: str
     form: str
 
 
 LINE = (
-    Shown("rollout/reward", "reward", ".3f"),
-    Shown("rollout/success", "success", ".3f"),
-    Shown("train/kl_ref", "kl", ".4f"),
-    Shown("train/entropy", "entropy", ".3f"),
-    Shown("rollout/legal_mass", "legal_mass", ".3f"),
-    Shown("time/decisions_per_second", "dec/s", ".0f"),
+    Metric("rollout/reward", "reward", ".3f"),
+    Metric("rollout/success", "success", ".3f"),
+    Metric("train/kl_ref", "kl", ".4f"),
+    Metric("train/entropy", "entropy", ".3f"),
+    Metric("rollout/legal_mass", "legal_mass", ".3f"),
+    Metric("time/decisions_per_second", "dec/s", ".0f"),
 )
 """Metrics of a plain line, after ``step 12/100``, in this order; ``-`` if a metric was not logged."""
 
+LINE_ENDS = (
+    Metric("curriculum/name", "stage", ""),
+    Metric("curriculum/progress", "to_next_stage", ".2f"),
+    Metric("curriculum/levels", "levels", ".0f"),
+    Metric("replay/share", "replays", ".2f"),
+    Metric("pool/size", "pool", ".0f"),
+    Metric("eval/score", "held_out", ".3f"),
+    Metric("eval/exploitability", "exploitability", ".3f"),
+)
+"""Metrics at the end of a plain line, those of them that were logged."""
+
 GRID = (
-    Shown("rollout/reward", "reward", ".3f"),
-    Shown("rollout/success", "success", ".1%"),
-    Shown("rollout/turns", "turns per game", ".2f"),
-    Shown("rollout/seat0_reward", "seat 0", ".3f"),
-    Shown("rollout/seat1_reward", "seat 1", ".3f"),
-    Shown("eval/share", "share of best", ".1%"),
-    Shown("train/kl_ref", "KL to base", ".4f"),
-    Shown("train/kl_coef", "KL weight", ".4f"),
-    Shown("train/approx_kl", "KL of update", ".5f"),
-    Shown("train/entropy", "entropy", ".3f"),
-    Shown("rollout/legal_mass", "legal mass", ".3f"),
-    Shown("train/clip_fraction", "clipped", ".1%"),
-    Shown("train/value_loss", "value loss", ".4f"),
-    Shown("train/explained_variance", "explained var", ".3f"),
-    Shown("decisions", "decisions", ",.0f"),
-    Shown("time/decisions_per_second", "decisions/s", ",.0f"),
-    Shown("machine/tokens_per_second", "tokens/s", ",.0f"),
-    Shown("machine/memory_gib", "memory, GiB", ".2f"),
+    Metric("rollout/reward", "reward", ".3f"),
+    Metric("rollout/success", "success", ".1%"),
+    Metric("rollout/turns", "turns per game", ".2f"),
+    Metric("rollout/seat0_reward", "seat 0", ".3f"),
+    Metric("rollout/seat1_reward", "seat 1", ".3f"),
+    Metric("eval/share", "share of best", ".1%"),
+    Metric("train/kl_ref", "KL to base", ".4f"),
+    Metric("train/kl_coef", "KL weight", ".4f"),
+    Metric("train/approx_kl", "KL of update", ".5f"),
+    Metric("train/entropy", "entropy", ".3f"),
+    Metric("rollout/legal_mass", "legal mass", ".3f"),
+    Metric("train/clip_fraction", "clipped", ".1%"),
+    Metric("train/value_loss", "value loss", ".4f"),
+    Metric("train/explained_variance", "explained var", ".3f"),
+    Metric("decisions", "decisions", ",.0f"),
+    Metric("time/decisions_per_second", "decisions/s", ",.0f"),
+    Metric("machine/tokens_per_second", "tokens/s", ",.0f"),
+    Metric("machine/memory_gib", "memory, GiB", ".2f"),
 )
 """Metrics of the live display, as many per row as fit."""
 
-HELD_OUT = (
-    Shown("eval/score", "held-out score", ".3f"),
-    Shown("eval/success", "held-out success", ".1%"),
+FEATURES = (
+    # A run that is evaluated while it trains.
+    (
+        Metric("eval/score", "held-out score", ".3f"),
+        Metric("eval/success", "held-out success", ".1%"),
+    ),
+    # A policy that writes.
+    (
+        Metric("rollout/reply_tokens", "reply tokens", ".1f"),
+        Metric("rollout/cut_share", "replies cut", ".1%"),
+        Metric("rollout/illegal", "illegal replies", ".1%"),
+    ),
+    # A run with stages. Progress is 100% in the last stage.
+    (
+        Metric("curriculum/name", "stage", ""),
+        Metric("curriculum/progress", "to next stage", ".0%"),
+        Metric("curriculum/success_rate", "stage success", ".1%"),
+    ),
+    # A run that draws starts again (``level_replay``).
+    (
+        Metric("curriculum/levels", "levels kept", ",.0f"),
+        Metric("curriculum/share", "levels again", ".1%"),
+    ),
+    # A run that replays failures.
+    (
+        Metric("replay/share", "replays", ".1%"),
+        Metric("replay/size", "failures kept", ",.0f"),
+        Metric("replay/mastered", "mastered", ",.0f"),
+    ),
 )
-"""Metrics of a run that is evaluated while it trains, after those of ``GRID``."""
+"""Metrics of the live display after those of ``GRID``, group by group, if the first of a group was logged."""
 
-REPLIES = (
-    Shown("rollout/reply_tokens", "reply tokens", ".1f"),
-    Shown("rollout/cut_share", "replies cut", ".1%"),
-    Shown("rollout/illegal", "illegal replies", ".1%"),
+SELF_PLAY = (
+    Metric("eval/exploitability", "exploitability", ".3f"),
+    Metric("train/kl_magnet", "KL to magnet", ".4f"),
+    Metric("train/magnet_coef", "magnet weight", ".4f"),
+    Metric("train/magnet_step", "magnet of step", ".0f"),
+    Metric("pool/size", "pool", ".0f"),
+    Metric("pool/newest", "newest of step", ".0f"),
+    Metric("pool/hardest", "hardest of step", ".0f"),
 )
-"""Metrics of the live display of a policy that writes, after those of ``GRID``."""
-
-CURRICULUM = (
-    Shown("curriculum/name", "stage", ""),
-    Shown("curriculum/progress", "to next stage", ".0%"),
-    Shown("curriculum/success_rate", "stage success", ".1%"),
-)
-"""Metrics of a run with stages, after those of ``GRID``. Progress 100% in the last stage means the last."""
-
-LEVELS = (
-    Shown("curriculum/levels", "levels kept", ",.0f"),
-    Shown("curriculum/share", "levels again", ".1%"),
-)
-"""Metrics of a run that draws starts again (``level_replay``), after those of ``GRID``."""
+"""Metrics of the live display of a policy that plays itself; those that were not logged are left out."""
 
 GROUPS = "curriculum/probabilities/"
 """Before a group's name, the key of the probability with which it is drawn."""
@@ -98,41 +127,17 @@ GROUPS = "curriculum/probabilities/"
 GROUP_SUCCESS = "curriculum/success/"
 """Before a group's name, the key of the success rate of a step's episodes from it."""
 
-REPLAYED = (
-    Shown("replay/share", "replays", ".1%"),
-    Shown("replay/size", "failures kept", ",.0f"),
-    Shown("replay/mastered", "mastered", ",.0f"),
-)
-"""Metrics of a run that replays failures, after those of ``GRID``."""
-
-LINE_ENDS = (
-    Shown("curriculum/name", "stage", ""),
-    Shown("curriculum/progress", "to_next_stage", ".2f"),
-    Shown("curriculum/levels", "levels", ".0f"),
-    Shown("replay/share", "replays", ".2f"),
-    Shown("pool/size", "pool", ".0f"),
-    Shown("eval/score", "held_out", ".3f"),
-    Shown("eval/exploitability", "exploitability", ".3f"),
-)
-"""Metrics at the end of a plain line, those of them that were logged."""
-
-SELF_PLAY = (
-    Shown("eval/exploitability", "exploitability", ".3f"),
-    Shown("train/kl_magnet", "KL to magnet", ".4f"),
-    Shown("train/magnet_coef", "magnet weight", ".4f"),
-    Shown("train/magnet_step", "magnet of step", ".0f"),
-    Shown("pool/size", "pool", ".0f"),
-    Shown("pool/newest", "newest of step", ".0f"),
-    Shown("pool/hardest", "hardest of step", ".0f"),
-)
-"""Metrics of the live display of a policy that plays itself; those that were not logged are left out."""
-
 CELL = 26
 """Columns of a metric in the live display, for its label and its value."""
+
 TEXT_LINES = 8
+"""Last lines of a game on display."""
+
 REWARDS = 200
-_EXPLAINED = {"turns learned from": ", each once per pass"}
-"""What follows a phase of a step on display."""
+"""The most steps whose rewards are on display."""
+
+EVERY = 2.0
+"""Least seconds between the plain lines of two steps."""
 
 SILENCE = 30.0
 """Seconds without output after which a plain line shows a step's progress."""
@@ -142,14 +147,13 @@ class Dashboard:
     """Shows a run's progress. It is a context manager, which restores the terminal however the run ends.
 
     A terminal shows one display that redraws in place: time left, metrics, rewards so far and the last game.
-    Elsewhere a step prints a line, at most one per ``every`` seconds, but always for the first and the last
+    Elsewhere a step prints a line, at most one per ``EVERY`` seconds, but always for the first and the last
     step. Within a long step, a line is printed every ``SILENCE`` seconds.
 
     Args:
         total_steps: Steps of the run.
         done: Steps that are done before it begins, as in a resumed run.
         console: The console to print to.
-        every: Least time between the lines of two steps, in seconds.
         clock: Returns seconds, from any start.
     """
 
@@ -159,12 +163,10 @@ class Dashboard:
         *,
         done: int = 0,
         console: Console | None = None,
-        every: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._total = total_steps
         self._console = console or Console()
-        self._every = every
         self._clock = clock
         self._pace = Pace(done)
         self._rewards: deque[float] = deque(maxlen=REWARDS)
@@ -209,7 +211,8 @@ class Dashboard:
 
     def activity(self, phase: str, done: int, total: int) -> None:
         """Shows how far the step under way is, as "20 of 64 episodes played"."""
-        self._activity = f"{done:,} of {total:,} {phase}{_EXPLAINED.get(phase, '')}"
+        passes = ", each once per pass" if phase == "turns learned from" else ""
+        self._activity = f"{done:,} of {total:,} {phase}{passes}"
         if self._live is None and self._clock() - self._spoke_at >= SILENCE:
             self._spoke_at = self._clock()
             self._console.print(
@@ -222,7 +225,7 @@ class Dashboard:
 
     def _print_line(self) -> None:
         now, last = self._clock(), self._pace.step >= self._total
-        if now - self._line_at >= self._every or last:
+        if now - self._line_at >= EVERY or last:
             self._line_at = self._spoke_at = now
             line = plain_line(self._metrics, self._total, self._pace.seconds_left(self._total))
             self._console.print(Text(line), soft_wrap=True)
@@ -249,20 +252,11 @@ class Dashboard:
             ends = f"  {min(recent):.2f} to {max(recent):.2f}"
             line = Text.assemble(("reward  ", "dim"), (sparkline(recent), "cyan"), (ends, "dim"))
             parts += ["", line]
-        panels: list[RenderableType] = [
-            Panel(Group(*parts), title="GameSpiel", title_align="left", box=box.ROUNDED, width=width)
-        ]
+        panel = partial(Panel, title_align="left", box=box.ROUNDED, width=width)
+        panels = [panel(Group(*parts), title="GameSpiel")]
         if self._text:
-            panels.append(
-                Panel(
-                    Text(keep_last_lines(self._text, TEXT_LINES), overflow="ellipsis", no_wrap=True),
-                    title="last game",
-                    title_align="left",
-                    box=box.ROUNDED,
-                    width=width,
-                    border_style="dim",
-                )
-            )
+            game = Text(keep_last_lines(self._text, TEXT_LINES), overflow="ellipsis", no_wrap=True)
+            panels.append(panel(game, title="last game", border_style="dim"))
         return Group(*panels)
 
 
@@ -300,12 +294,12 @@ class Pace:
 
 def plain_line(metrics: Metrics, total: int, seconds_left: float | None) -> str:
     """Returns ``step 12/100  reward 0.512  ...  left 0:31``: two spaces between pairs, one within."""
-    listed = LINE + tuple(shown for shown in LINE_ENDS if shown.metric in metrics)
-    pairs = [f"{shown.label} {_format_metric(metrics, shown)}" for shown in listed]
-    drawn = _select_numbers(metrics, GROUPS)
-    if drawn and max(drawn.values()) > min(drawn.values()):
-        most = max(drawn, key=lambda name: drawn[name])
-        pairs.append(f"most_drawn {_one_line(most)} {drawn[most]:.2f}")
+    listed = [*LINE, *(metric for metric in LINE_ENDS if metric.key in metrics)]
+    pairs = [f"{metric.label} {_format_metric(metrics, metric)}" for metric in listed]
+    shares = _select_numbers(metrics, GROUPS)
+    if shares and max(shares.values()) > min(shares.values()):
+        most = max(shares, key=lambda name: shares[name])
+        pairs.append(f"most_drawn {_one_line(most)} {shares[most]:.2f}")
     return "  ".join(
         [f"step {int(metrics['step'])}/{total}", *pairs, f"left {format_duration(seconds_left)}"]
     )
@@ -322,8 +316,11 @@ def groups_line(metrics: Metrics) -> Text:
 
 def _select_numbers(metrics: Metrics, prefix: str) -> dict[str, float]:
     """Returns the numbers whose keys begin with ``prefix``, by the rest of their keys."""
-    found = {key.removeprefix(prefix): value for key, value in metrics.items() if key.startswith(prefix)}
-    return {name: value for name, value in found.items() if not isinstance(value, str)}
+    return {
+        key.removeprefix(prefix): value
+        for key, value in metrics.items()
+        if key.startswith(prefix) and not isinstance(value, str)
+    }
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -338,26 +335,23 @@ def _make_grid(metrics: Metrics, columns: int) -> Table:
     for _ in range(columns):
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True, ratio=1)
-    listed = GRID + tuple(
-        shown
-        for more in (HELD_OUT, REPLIES, CURRICULUM, LEVELS, REPLAYED)
-        if more[0].metric in metrics
-        for shown in more
-    )
-    listed += tuple(shown for shown in SELF_PLAY if shown.metric in metrics)
+    listed = [*GRID]
+    for group in FEATURES:
+        listed += group if group[0].key in metrics else ()
+    listed += [metric for metric in SELF_PLAY if metric.key in metrics]
     for row in range(0, len(listed), columns):
         cells: list[str] = []
-        for shown in listed[row : row + columns]:
-            cells += [shown.label, _format_metric(metrics, shown)]
+        for metric in listed[row : row + columns]:
+            cells += [metric.label, _format_metric(metrics, metric)]
         grid.add_row(*cells)
     return grid
 
 
-def _format_metric(metrics: Metrics, shown: Shown) -> str:
-    value = metrics.get(shown.metric)
+def _format_metric(metrics: Metrics, metric: Metric) -> str:
+    value = metrics.get(metric.key)
     if isinstance(value, str):
         return _one_line(value)
-    return format(value, shown.form) if value is not None and math.isfinite(value) else "-"
+    return format(value, metric.form) if value is not None and math.isfinite(value) else "-"
 
 
 def _one_line(text: str) -> str:

@@ -1,0 +1,446 @@
+"""Pictures of runs: the learning curve of one, and ``gamespiel plot`` of several, of seeds as a band."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from gamespiel.agents.runs.loggers import Row, read_rows
+from gamespiel.config import InvalidValueError, to_dict
+from gamespiel.overview.comparing import differing_keys
+from gamespiel.overview.reading import Run, is_number, read_run
+from gamespiel.runs import SHARE
+from task_gym.files import write_atomically
+from task_gym.stats import Interval, mean_interval, wilson
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""Okabe and Ito's palette, which colour-blind readers can tell apart."""
+
+CURVE_PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], ...] = (
+    (
+        "Score",
+        [("rollout/reward", "reward"), ("rollout/success", "success rate"), ("eval/score", "held-out score")],
+        [("eval/share", "share of best"), ("eval/exploitability", "exploitability")],
+    ),
+    (
+        "KL",
+        [("train/kl_ref", "KL to base"), ("train/approx_kl", "KL of the update")],
+        [("train/kl_coef", "KL weight")],
+    ),
+    ("Policy", [("train/entropy", "entropy")], [("rollout/legal_mass", "legal mass")]),
+    (
+        "Critic",
+        [("train/value_loss", "value loss")],
+        [("train/explained_variance", "explained variance")],
+    ),
+)
+"""Panels of the learning curve: title, then (metric, label) pairs of the left and of the right axis."""
+
+PANELS = (
+    ("rollout/reward", "reward"),
+    ("rollout/success", "success rate"),
+    ("eval/score", "held-out score"),
+    ("eval/share", "share of best response"),
+    ("train/kl_ref", "KL to the base model"),
+    ("train/entropy", "entropy"),
+    ("rollout/legal_mass", "legal mass without mask"),
+    ("time/decisions_per_second", "decisions per second"),
+)
+"""Panels of ``gamespiel plot``: metric and title."""
+
+WIDTH = 1.6
+"""Of a group's curve, in points."""
+
+DASH, SLOTS = 4, 4
+"""The length of a dash in widths of the line, and how many equal curves are seen beside one another."""
+
+LINE = 150
+"""Characters of a label that fit the figure's width."""
+
+PART = 5
+"""The first and the last of so many parts of a run's steps are compared."""
+
+MOST = 24
+"""The most names of a panel of shares; the others are those with the fewest episodes."""
+
+Counts = dict[str, tuple[float, int]]
+"""Successes and episodes by name."""
+
+
+class Group(NamedTuple):
+    """Runs that differ in their seed only.
+
+    Attributes:
+        label: What tells them from the other groups.
+        runs: The runs.
+    """
+
+    label: str
+    runs: list[Run]
+
+
+class Shares(NamedTuple):
+    """Success by name.
+
+    Attributes:
+        title: What the names are.
+        early: By name, the share in the first part of the steps; empty where a name has one time only.
+        late: By name, the share in the last part.
+    """
+
+    title: str
+    early: Mapping[str, Interval]
+    late: Mapping[str, Interval]
+
+
+def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.PathLike[str]) -> Path:
+    """Draws four panels against decisions (or steps, if a row lacks decisions); returns ``png_path``.
+
+    Metrics that were not logged are left out. Null is a gap, except in metrics that are measured only at some
+    steps, as those of ``eval/`` and a KL without weight: their points are joined. A faint line is the value,
+    a strong one its running mean over a twentieth of the rows. A dotted line across is a change of a
+    curriculum's stage, with the new stage's name.
+    """
+    from matplotlib.ticker import EngFormatter
+
+    rows = read_rows(metrics_path)
+    x_key = "decisions" if rows and all(is_number(row.get("decisions")) for row in rows) else "step"
+    x = [float(row[x_key]) for row in rows]
+    figure = _make_figure(10, 6.4)
+    for axes, (title, left, right) in zip(figure.subplots(2, 2).flat, CURVE_PANELS, strict=True):
+        lines = _draw_curves(axes, x, rows, left, COLOURS)
+        _mark_stages(axes, x, rows, size=8, named=title == CURVE_PANELS[0][0])
+        if any(is_number(row.get(metric)) for row in rows for metric, _ in right):
+            twin = axes.twinx()
+            lines += _draw_curves(twin, x, rows, right, COLOURS[len(left) :])
+            twin.set_ylabel(", ".join(label for _, label in right))
+            twin.spines["top"].set_visible(False)
+            axes.set_ylabel(", ".join(label for _, label in left))
+        _name_panel(axes, title, x_key if x_key == "decisions" else "steps", empty=not lines)
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # "140k": whole numbers ran into one another
+        if lines:
+            axes.legend(
+                handles=lines, fontsize=8, frameon=False, ncols=len(lines), loc="lower right",
+                bbox_to_anchor=(1.0, 0.98), handlelength=1.2, columnspacing=1.2,
+            )  # fmt: skip
+    return _save_figure(figure, Path(png_path))
+
+
+def _draw_curves(
+    axes: Any, x: list[float], rows: list[Row], metrics: Sequence[tuple[str, str]], colours: Sequence[str]
+) -> list[Any]:
+    lines = []
+    for (metric, label), colour in zip(metrics, colours, strict=False):
+        y = [float(row[metric]) if is_number(row.get(metric)) else math.nan for row in rows]
+        if all(math.isnan(value) for value in y):
+            continue
+        if metric.startswith("eval/") or 2 * sum(metric not in row for row in rows) > len(rows):
+            points = [(at, value) for at, value in zip(x, y, strict=True) if not math.isnan(value)]
+            lines += axes.plot(
+                *zip(*points, strict=True), color=colour, linewidth=1.2, marker=".", label=label
+            )
+            continue
+        window = max(1, len(rows) // 20)
+        if window > 1:
+            axes.plot(x, y, color=colour, alpha=0.25, linewidth=0.8)
+        marker = "o" if len(rows) == 1 else None
+        lines += axes.plot(
+            x, running_mean(y, window), color=colour, linewidth=1.6, label=label, marker=marker
+        )
+    return lines
+
+
+def plot_runs(console: Console, places: Sequence[Path], output: Path) -> None:
+    """Draws runs, and writes a PNG and an SVG file.
+
+    Args:
+        console: The console to print on.
+        places: The runs' folders.
+        output: The file; its ending, if it has one, is replaced by both.
+
+    Raises:
+        TaskGymError: a place is no run, or no run has a step.
+    """
+    runs = [run for place in places if (run := read_run(place)).rows]
+    if not runs:
+        raise InvalidValueError("there is nothing to draw: none of the runs has made a step")
+    for path in save_groups(group_seeds(runs), [output.with_suffix(f".{form}") for form in ("png", "svg")]):
+        console.print(f"written to {path}", soft_wrap=True, markup=False)
+
+
+def save_groups(groups: Sequence[Group], paths: Sequence[Path]) -> Sequence[Path]:
+    """Writes the figure of groups to files, of the forms that their endings say; returns them."""
+    figure = draw_groups(groups)
+    return [_save_figure(figure, path) for path in paths]
+
+
+def group_seeds(runs: Sequence[Run]) -> list[Group]:
+    """Returns the runs in groups that differ in more than the seed, in their order."""
+    by_keys: dict[str, list[Run]] = {}
+    for run in runs:
+        keys = to_dict(run.config)
+        for name in ("seed", "output_dir"):
+            del keys["run"][name]
+        by_keys.setdefault(json.dumps(keys, sort_keys=True), []).append(run)
+    groups = list(by_keys.values())
+    names = _shorten_paths([group[0].folder for group in groups])
+    labels = []
+    for name, group in zip(names, groups, strict=True):
+        changed = [
+            f"{key.partition('.')[2]} {value}"
+            for key, _, value in differing_keys(groups[0][0], group[0])
+            if key != "run.seed"
+        ]
+        label = ", ".join(changed) if 0 < len(changed) <= 3 else name
+        labels.append(label if len(group) == 1 else f"{label}, {len(group)} seeds")
+    return [Group(*pair) for pair in zip(labels, groups, strict=True)]
+
+
+def _shorten_paths(folders: Sequence[Path]) -> list[str]:
+    """Returns the last parts of paths, as many as tell the paths from one another."""
+    parts = [folder.resolve().parts for folder in folders]
+    for count in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(path[-count:]) for path in parts]
+        if len(set(names)) == len(set(parts)):
+            break
+    return names
+
+
+def draw_groups(groups: Sequence[Group]) -> Any:
+    """Returns the figure: a panel per metric against steps; panels of metrics that no run has are empty.
+
+    Groups are named above all panels. Below are the shares of success by game, opponent and stage of each
+    group that has several.
+    """
+    from matplotlib.lines import Line2D  # slow to import
+
+    panels_of_shares = [
+        (group, colour, shares)
+        for group, colour in zip(groups, COLOURS * len(groups), strict=False)
+        for shares in find_shares(group.runs)
+    ]
+    rows = -(-(len(PANELS) + len(panels_of_shares)) // 2)
+    labels = [_make_legible(group.label) for group in groups]
+    lines = sum(label.count("\n") + 1 for label in labels)
+    figure = _make_figure(12, 3.25 * rows + 0.17 * lines)
+    styles = [_find_style(place, len(groups)) for place in range(len(groups))]
+    handles = [Line2D([], [], linewidth=WIDTH, **style) for style in styles]
+    figure.legend(handles, labels, loc="outside upper left", fontsize=8, frameon=False, handlelength=4)
+    panels = list(figure.subplots(rows, 2).flat)
+    for axes, (group, colour, shares) in zip(panels[len(PANELS) :], panels_of_shares, strict=False):
+        draw_shares(axes, shares, colour)
+        if len(groups) > 1:
+            axes.set_xlabel(_make_legible(group.label, LINE // 2), fontsize=8, color=colour)
+    for axes in panels:
+        axes.spines["right"].set_visible(False)
+    for axes in panels[len(PANELS) + len(panels_of_shares) :]:
+        axes.set_axis_off()
+    for axes, (metric, title) in zip(panels, PANELS, strict=False):
+        drawn = [_draw_group(axes, group, metric, style) for group, style in zip(groups, styles, strict=True)]
+        _name_panel(axes, title, "steps", empty=not any(drawn))
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(fontsize=8, frameon=False)
+        if len(groups) == len(groups[0].runs) == 1:
+            (run,) = groups[0].runs
+            _mark_stages(axes, [row["step"] for row in run.rows], run.rows, size=7)
+    return figure
+
+
+def _find_style(place: int, groups: int) -> dict[str, Any]:
+    """Returns a curve's colour, dashes and size of points: all are seen where several curves are one."""
+    slots = min(groups, SLOTS)
+    slot = place % slots
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "linestyle": (DASH * slot, (DASH, DASH * (slots - 1))) if place else "solid",
+        "markersize": 3 * (1 + slots - slot),
+    }
+
+
+def _make_legible(label: str, width: int = LINE) -> str:
+    """Returns a label in lines that fit the figure, and as Matplotlib shows it in full."""
+    folded = "\n".join(textwrap.wrap(label, width)).replace("$", r"\$")
+    return f"./{folded}" if folded.startswith("_") else folded  # which would leave it out of the legend
+
+
+def _draw_group(axes: Any, group: Group, metric: str, style: Mapping[str, Any]) -> bool:
+    """Draws a metric of a group, with a band; returns whether any of its runs has it.
+
+    The band is from the least to the most of the seeds, or, of a run alone, the 95% interval: of an
+    evaluation over its episodes, of rewards and successes over the steps of which a point is the mean. A run
+    alone also has the score against each opponent and in each game.
+    """
+    curves = [curve for run in group.runs if (curve := read_curve(run, metric))]
+    steps = sorted(set.intersection(*map(set, curves))) if curves else []
+    if not steps:
+        return False
+    columns = [[curve[step] for step in steps] for curve in curves]
+    is_evaluation, window = metric.startswith("eval/"), max(1, len(steps) // 20)
+    smooth = columns if is_evaluation else [running_mean(column, window) for column in columns]
+    means = [sum(values) / len(values) for values in zip(*smooth, strict=True)]
+    marker = "." if is_evaluation or len(steps) == 1 else None
+    axes.plot(steps, means, linewidth=WIDTH, marker=marker, **style)
+    run, band, parts = group.runs[0], list[tuple[float, float]](), list[str]()
+    if len(columns) > 1:
+        band = [(min(values), max(values)) for values in zip(*smooth, strict=True)]
+    elif metric in ("rollout/reward", "rollout/success"):
+        band = _find_intervals(columns[0], window)
+    elif metric == "eval/score":
+        widths = read_curve(run, "eval/interval")
+        band = [(m - widths.get(s, 0.0), m + widths.get(s, 0.0)) for s, m in zip(steps, means, strict=True)]
+        parts = sorted({key for row in run.rows for key in row if key.startswith(f"{metric}/")})
+    if band:
+        axes.fill_between(steps, *zip(*band, strict=True), color=style["color"], alpha=0.18, linewidth=0)
+    for dashes, name in zip(("--", ":", "-.") * 3, parts, strict=False):
+        curve, label = read_curve(run, name), name.removeprefix(f"{metric}/")
+        axes.plot(curve.keys(), curve.values(), dashes, color=style["color"], linewidth=0.9, label=label)
+    return True
+
+
+def _find_intervals(values: Sequence[float], window: int) -> list[tuple[float, float]]:
+    """Returns the 95% interval of each point's mean over its steps; of a single step, the point itself."""
+    intervals = [mean_interval(values[max(0, end - window) : end]) for end in range(1, len(values) + 1)]
+    return [(low, high) if math.isfinite(low) else (mean, mean) for mean, low, high in intervals]
+
+
+def read_curve(run: Run, metric: str) -> dict[int, float]:
+    """Returns a metric by step, without steps that lack it. Evaluations are of the step before their row.
+
+    The exact share is also measured after the last step, and is then in the run's summary.
+    """
+    shift = 1 if metric.startswith("eval/") else 0
+    last = run.summary.get("after", {}).get(SHARE) if metric == "eval/share" else None
+    values = {row["step"] - shift: row.get(metric) for row in run.rows}
+    curve = {
+        step: float(value) for step, value in values.items() if is_number(value) and math.isfinite(value)
+    }
+    return curve if last is None else curve | {run.summary["step"]: float(last)}
+
+
+def find_shares(runs: Sequence[Run]) -> Iterator[Shares]:
+    """Yields the success of runs by game, by opponent and by stage, of those that have several."""
+    rows = [row for run in runs for row in run.rows]
+    steps = max((row["step"] for row in rows), default=0)
+    length = max(1, steps // PART)
+    early = [row for row in rows if row["step"] <= length]
+    late = [row for row in rows if row["step"] > steps - length]
+    for title, prefix in (("game", "rollout/game/"), ("opponent", "rollout/against/")):
+        shares = [_count_successes(part, _split_by(prefix)) for part in (early, late)]
+        if len(shares[0].keys() | shares[1].keys()) > 1:
+            yield Shares(f"success by {title}", *shares)
+    stages = _count_successes(rows, _split_by_stage)
+    if len(stages) > 1:
+        yield Shares("success by stage, all of its steps", {}, stages)
+
+
+def draw_shares(axes: Any, shares: Shares, colour: str) -> None:
+    """Draws a line per name: the share late in the run, filled, and early, hollow, with 95% intervals."""
+    names = list(dict.fromkeys([*shares.late, *shares.early]))[:MOST]
+    for place, name in enumerate(names):
+        for part, offset, face in ((shares.early, -0.15, "white"), (shares.late, 0.15, colour)):
+            if name not in part:
+                continue
+            mean, low, high = part[name]
+            y = place + offset if shares.early else place
+            axes.plot([low, high], [y, y], color=colour, linewidth=1.2, alpha=0.6)
+            axes.plot([mean], [y], "o", color=colour, markerfacecolor=face, markersize=4.5)
+    axes.set_yticks(range(len(names)), [f"{name:.40}" for name in names], fontsize=7 if len(names) > 8 else 9)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(-0.02, 1.02)
+    fifths = ", first fifth of the steps (hollow) and last" if shares.early else ""
+    _name_panel(axes, f"{shares.title}{fifths}")
+
+
+def _split_by(prefix: str) -> Callable[[Row], Counts]:
+    def split(row: Row) -> Counts:
+        ends = {
+            key.removeprefix(prefix).removesuffix("/episodes"): value
+            for key, value in row.items()
+            if key.startswith(prefix) and key.endswith("/episodes")
+        }
+        return {name: (row[f"{prefix}{name}/success"] * count, count) for name, count in ends.items()}
+
+    return split
+
+
+def _split_by_stage(row: Row) -> Counts:
+    name, count = row.get("curriculum/name"), row.get("rollout/episodes")
+    return {name: (row["rollout/success"] * count, count)} if isinstance(name, str) and count else {}
+
+
+def _count_successes(rows: Sequence[Row], split: Callable[[Row], Counts]) -> dict[str, Interval]:
+    """Returns shares over rows, the names with most episodes first, or as they came if there are few."""
+    counts: Counts = {}
+    for row in rows:
+        for name, (successes, episodes) in split(row).items():
+            before = counts.get(name, (0.0, 0))
+            counts[name] = (before[0] + successes, before[1] + int(episodes))
+    if len(counts) > MOST:
+        counts = dict(sorted(counts.items(), key=lambda item: -item[1][1]))
+    # A mean of booleans times their number is a whole number, but for the last bits of a float.
+    return {name: wilson(min(round(won, 6), count), count) for name, (won, count) in counts.items() if count}
+
+
+def stage_changes(rows: Sequence[Row]) -> list[tuple[int, str]]:
+    """Returns each row at whose end a curriculum's stage had changed, with the name of the new stage."""
+    changes, before = [], 0  # a run begins in the first stage
+    for at, row in enumerate(rows):
+        stage = row.get("curriculum/stage", before)
+        if stage != before:
+            changes.append((at, str(row.get("curriculum/name", stage))))
+        before = stage
+    return changes
+
+
+def running_mean(values: Sequence[float], window: int) -> list[float]:
+    """Returns means of each value and the ``window - 1`` before it; a NaN is in no mean and stays NaN."""
+    means = []
+    for end in range(1, len(values) + 1):
+        recent = [value for value in values[max(0, end - window) : end] if not math.isnan(value)]
+        means.append(sum(recent) / len(recent) if recent and not math.isnan(values[end - 1]) else math.nan)
+    return means
+
+
+def _mark_stages(
+    axes: Any, x: Sequence[float], rows: Sequence[Row], *, size: float, named: bool = True
+) -> None:
+    for at, name in stage_changes(rows):
+        axes.axvline(x[at], color="0.45", linestyle=":", linewidth=1.0)
+        if named:
+            axes.annotate(
+                name, (x[at], 0.03), xycoords=("data", "axes fraction"), xytext=(3, 0),
+                textcoords="offset points", rotation=90, fontsize=size, color="0.35", va="bottom",
+            )  # fmt: skip
+
+
+def _name_panel(axes: Any, title: str, x: str = "", *, empty: bool = False) -> None:
+    """Gives a panel its title, its grid and the name of its axis; an empty one says so."""
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_xlabel(x)
+    axes.grid(alpha=0.25)
+    axes.spines["top"].set_visible(False)
+    if empty:
+        axes.text(0.5, 0.5, "not logged", transform=axes.transAxes, ha="center", color="0.5")
+
+
+def _make_figure(width: float, height: float) -> Any:
+    from matplotlib.figure import Figure  # slow to import; needs no display
+
+    return Figure(figsize=(width, height), dpi=120, layout="constrained")
+
+
+def _save_figure(figure: Any, path: Path) -> Path:
+    """Writes a figure, of the form that the file's ending says, whole or not at all; returns the path."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format=path.suffix.removeprefix("."))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, picture.getvalue())
+    return path
