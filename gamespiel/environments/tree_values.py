@@ -75,6 +75,7 @@ class Form:
 Trees = Mapping[str, GameTree]
 """Games by ``key_of`` their variants."""
 
+
 class TreeValues:
     """Finds the advantages of a step's turns, as ``gamespiel.agents.learning.advantages.FindValues``.
 
