@@ -9,12 +9,12 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from gamespiel.agents.runs.loggers import Row
 from gamespiel.agents.runs.manifest import NAME as MANIFEST
 from gamespiel.agents.runs.manifest import is_whole, sync
 from task_gym.errors import TaskGymError
@@ -232,7 +232,7 @@ class Best:
     since: int = 0
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Row], metric: str, step: int) -> Best:
+    def of_rows(cls, rows: Iterable[Mapping[str, Any]], metric: str, step: int) -> Best:
         """Returns the best of the evaluations before a step, from the rows of a metrics file.
 
         Args:

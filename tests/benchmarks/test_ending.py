@@ -27,7 +27,7 @@ SMALLEST: dict[str, str] = {
     "trace_scores": "--families sorting --tasks 2",
 }
 """Benchmarks that are quick with their smallest settings."""
-OTHERS = {"curricula", "env_speed", "learning_speed", "scale", "trace_learning", "train_speed"}
+OTHERS = {"advantages", "curricula", "env_speed", "learning_speed", "scale", "trace_learning", "train_speed"}
 """Benchmarks that train or take long. Each has a test file of its own."""
 
 
