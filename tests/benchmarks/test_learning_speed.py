@@ -111,7 +111,7 @@ def test_a_short_run(
     assert (
         json.loads(printed[-1]) == results == json.loads((tmp_path / "new/learning_speed.json").read_text())
     )
-    assert list(results["learners"]) == ["mlp", "tiny", "random_weights"]
+    assert list(results["learners"]) == ["mlp", "tiny", "gae", "random_weights"]
     assert set(results["machine"]) == {"cpu", "cores", "threads", "python", "torch", "date"}
     for key, learner in results["learners"].items():
         (run,) = learner["runs"]
