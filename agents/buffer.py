@@ -244,10 +244,11 @@ class TurnBuffer:
                         sums[key][place] += weight * value
         self.decisions = [decision for decision, _ in rows]
         self.rewards = [self.rewards[turn] for _, turn in rows]
-        weights, gains_, returns, values = np.array(list(sums.values())).reshape(-1, 4).T
-        self.advantages, self.returns = gains_ / weights / self.scale, returns / weights
-        self.values = (values / weights).tolist()
-        self.weights = weights * (len(rows) / weights.sum())
+        totals = np.array(list(sums.values())).reshape(-1, 4)
+        weights, means = totals[:, 0], totals[:, 1:] / totals[:, :1]
+        self.advantages, self.returns = means[:, 0] / self.scale, means[:, 1]
+        self.values = means[:, 2].tolist()
+        self.weights = weights * (len(rows) / self.turns)
         self._unit_sizes = [_size_units(decision) for decision in self.decisions]
         pairs = zip(self.decisions, self._unit_sizes, strict=True)
         self._sampler_log_probs = [

@@ -388,7 +388,8 @@ class LLMPPO(OnPolicyAlgorithm):
         if "kl_ref" in means:  # or it was not measured, or every update was skipped
             self.kl.update(means["kl_ref"], buffer.turns)
         assert buffer.returns is not None
-        means.record("explained_variance", explained_variance(np.array(buffer.values), buffer.returns))
+        explained = explained_variance(np.array(buffer.values), buffer.returns, buffer.weights)
+        means.record("explained_variance", explained)
         read = self.ranks.total(self.policy.scorer.tokens_read - read)
         self._tokens += read
         budgets = self.policy.budgets

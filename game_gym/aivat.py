@@ -24,7 +24,8 @@ import numpy as np
 import pyspiel
 
 from game_gym.exact import split_by_seat, uniform
-from game_gym.tree import TERMINAL, Floats, GameTree, Table, Whole
+from game_gym.tree import Floats, GameTree, Table, Whole
+from game_gym.walk import TERMINAL
 
 
 @dataclass(frozen=True, slots=True, eq=False)

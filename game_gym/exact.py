@@ -1,7 +1,7 @@
 """Exact evaluation of a policy, without sampling, in games that are small enough to enumerate.
 
 The policy is asked once, for every information state of both seats; the rest are operations on the game's
-tree. The games have two seats, alternating moves and at most ``game_gym.tree.MAX_STATES`` histories
+tree. The games have two seats, alternating moves and at most ``game_gym.walk.MAX_STATES`` histories
 (kuhn_poker has 58, leduc_poker 9,457, liars_dice with a die each 294,883, tic_tac_toe 549,946).
 """
 
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from game_gym.spec import Variant
 from game_gym.task import TaskSet
-from game_gym.tree import GameTree, InformationState, InformationStates, Policy, Table, build_tree, check_size
+from game_gym.tree import GameTree, InformationStates, Table, build_tree
+from game_gym.tree import InformationState as InformationState
+from game_gym.tree import Policy as Policy
+from game_gym.walk import check_size as check_size
 from task_gym.errors import check_choice
-
-__all__ = ["InformationState", "Policy", "check_size"]  # re-exported
 
 _Tabular = dict[str, list[tuple[int, float]]]
 """A policy for OpenSpiel's algorithms: information state to (action, probability) pairs."""
@@ -62,18 +63,21 @@ def find_variant(
     return TaskSet(task_id=task_id, game=game, params=params, allow_files=allow_files).variants[0]
 
 
-def information_states(variant: Variant, *arguments: Any, **keywords: Any) -> InformationStates:
-    """Returns every information state in which a seat is to move, each once, as ``build_tree`` finds them.
+def information_states(
+    variant: Variant,
+    rules: bool = True,
+    most: int | None = None,
+    conversation: str | None = None,
+    *,
+    list_actions: bool = True,
+    named: bool = False,
+) -> InformationStates:
+    """Returns every information state in which a seat is to move, each once, in the order of the walk.
 
-    Args:
-        variant: The game.
-        *arguments: See ``game_gym.tree.build_tree``.
-        **keywords: See ``game_gym.tree.build_tree``.
-
-    Raises:
-        SizeError: the game cannot be enumerated.
+    The arguments and errors are those of ``game_gym.tree.build_tree``.
     """
-    return build_tree(variant, *arguments, **keywords).states
+    tree = build_tree(variant, rules, most, conversation, list_actions=list_actions, named=named)
+    return tree.states
 
 
 def evaluate(

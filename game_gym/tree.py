@@ -5,13 +5,12 @@ Values of all histories are then a few operations on arrays, whatever the polici
 
 from __future__ import annotations
 
-import random
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -21,30 +20,12 @@ from game_gym.conversation import show_conversation
 from game_gym.prompts import render
 from game_gym.score import seat_scores
 from game_gym.spec import State, Variant
-from task_gym.errors import ArgumentError, SizeError
+from game_gym.walk import CHANCE, TERMINAL, check_size, find_position_key, walk_histories
+from task_gym.errors import ArgumentError
 from task_gym.wrappers.common import ask_for_name
 
-CHANCE = int(pyspiel.PlayerId.CHANCE)
-TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-
-MAX_STATES = 5_000_000
-"""The most histories (nodes of the game tree, chance and terminal ones included) that a game may have."""
-
-KEPT_TREES = 4
+KEPT_TREES = 2
 """Trees that stay in memory, because runs and evaluations ask for the same ones again."""
-
-PROBES = 15
-"""Random games that estimate a game's size before its histories are counted; odd, for a majority."""
-
-MARGIN = 20
-"""A game is refused uncounted if most probes find it more than this many times too large.
-
-A probe's estimate is right in the mean, so at most one of 20 probes is 20 times too high. The probability
-that eight of 15 are is below 1e-6. Since the probes are the same everywhere, so is their answer.
-"""
-
-MOST_WAYS = 100
-"""Histories that lead to one position, by which a game may be larger where positions merge."""
 
 KEPT_STATES = 100_000
 """Information states of a tree that are kept once written: the texts of millions take gigabytes."""
@@ -171,7 +152,7 @@ class GameTree:
         actions: Its action, integers (edges,).
         places: The place of that action among the parent's legal ones, integers (edges,).
         chance: The probability of the action by chance, float64 (edges,); 1 where the parent is not chance.
-        first_edges: Where each node's edges begin, int64 (nodes + 1,).
+        first_edges: The first edge from each node, int64 (nodes + 1,).
         levels: Slices of the nodes of each length.
     """
 
@@ -215,7 +196,7 @@ class GameTree:
 
     @property
     def action_starts(self) -> Whole:
-        """Where each information state's legal actions begin in a row of all, int64 (states + 1,)."""
+        """The place of each information state's first legal action in a row of all, int64 (states + 1,)."""
         return np.concatenate([[0], np.cumsum(self.action_counts)]).astype(np.int64)
 
     @property
@@ -289,14 +270,16 @@ class GameTree:
         moved = np.flatnonzero(self.movers[self.parents] == seat)
         starts = self.action_starts
         place = starts[self.state_of[self.parents[moved]]] + self.places[moved]
-        actions = _weighted_means(
+        actions = _average_by_index(
             place, values[self.children[moved]], reach[self.parents[moved]], int(starts[-1])
         )
         nodes = np.flatnonzero(self.movers == seat)
-        return _weighted_means(self.state_of[nodes], values[nodes], reach[nodes], len(self.states)), actions
+        return _average_by_index(self.state_of[nodes], values[nodes], reach[nodes], len(self.states)), actions
 
     def best_value(self, edges: Floats, seat: int) -> float:
         """Returns the expected return of a seat's best response to the other's policy.
+
+        All histories of an information state must have one length: ``has_one_level_per_state``.
 
         Args:
             edges: The probability of each edge's action; those of the seat itself do not count.
@@ -310,7 +293,7 @@ class GameTree:
             part = self.edges_of(level)
             mine = np.flatnonzero(own[part]) + part.start
             if len(mine):
-                # The best action of each state: all histories of a state are of one level, or of none above.
+                # A state's histories are all in this level, so the sums over them decide its best action.
                 places = starts[self.state_of[self.parents[mine]]] + self.places[mine]
                 first, last = int(places.min()), int(places.max()) + 1
                 weights = reach[self.parents[mine]] * values[self.children[mine]]
@@ -345,7 +328,7 @@ class GameTree:
         first[self.state_of[nodes]] = depth[nodes]
         return bool((first[self.state_of[nodes]] == depth[nodes]).all())
 
-    def expected_scores(self, tables: Sequence[Table]) -> tuple[float, float]:
+    def score_policies(self, tables: Sequence[Table]) -> tuple[float, float]:
         """Returns both seats' exact expected scores, one policy per seat."""
         edges = self.edge_probabilities(tables)
         return float(self.back_up(edges, 0)[0]), float(self.back_up(edges, 1)[0])
@@ -406,7 +389,7 @@ def _check_answer(answer: Any, legal: tuple[int, ...]) -> list[float]:
     return rescaled
 
 
-def _weighted_means(index: NDArray[Any], values: Floats, weights: Floats, count: int) -> Floats:
+def _average_by_index(index: NDArray[Any], values: Floats, weights: Floats, count: int) -> Floats:
     """Returns the weighted mean of the values of each index below ``count``; NaN where no weight is."""
     total = np.bincount(index, weights=weights, minlength=count)
     with np.errstate(invalid="ignore"):
@@ -417,7 +400,6 @@ def _weighted_means(index: NDArray[Any], values: Floats, weights: Floats, count:
 # -- building ----------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=KEPT_TREES)
 def build_tree(
     variant: Variant,
     rules: bool = True,
@@ -433,7 +415,7 @@ def build_tree(
     Args:
         variant: The game.
         rules: Whether the texts begin with the rules.
-        most: The most histories that the game may have, None for ``MAX_STATES``.
+        most: The most histories that the game may have, None for ``game_gym.walk.MAX_STATES``.
         conversation: None for texts that are complete in themselves, or the protocol, "openenv" or
             "evaluate", in whose layout they are ``task_gym.wrappers.ConversationText``. A seat recalls all
             that it saw and did, so an information state has one conversation.
@@ -447,14 +429,23 @@ def build_tree(
         SizeError: the game has other than two seats, simultaneous moves, no names of information states, or
             more than ``most`` histories.
     """
-    position_of = _find_position_key(variant, conversation) if merge else None
+    if most is not None:
+        check_size(variant, most, conversation, merge=merge)
+    return _build_tree(variant, rules, conversation, list_actions, named, merge)
+
+
+@lru_cache(maxsize=KEPT_TREES)
+def _build_tree(
+    variant: Variant, rules: bool, conversation: str | None, list_actions: bool, named: bool, merge: bool
+) -> GameTree:
+    position_of = find_position_key(variant, conversation) if merge else None
     is_open = variant.game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
     numbers: tuple[dict[str, int], ...] = {}, {}
     ends: dict[tuple[float, ...], int] = {}
     depths, movers, state_of, end_of = array("i"), array("b"), array("i"), array("i")
     parents, children, actions, places, chance = array("i"), array("i"), array("i"), array("i"), array("d")
     first_nodes, found_by = array("i"), array("i")
-    for visit in _walk(variant, most, position_of):
+    for visit in walk_histories(variant, None, position_of):
         state, mover, known, end = visit.state, visit.mover, -1, 0
         if visit.parent >= 0:
             parents.append(visit.parent)
@@ -470,7 +461,7 @@ def build_tree(
             known = len(first_nodes)
             if position_of is None:
                 name = state.information_state_string(mover)
-                # A seat that is told the history is nowhere else, so that its name need not be kept.
+                # A name that is the whole history belongs to this node alone, and need not be kept.
                 if not is_open or name != state.history_str():
                     known = numbers[mover].setdefault(name, known)
             if known == len(first_nodes):
@@ -525,117 +516,3 @@ def _invert(order: NDArray[Any]) -> NDArray[Any]:
     places = np.empty_like(order)
     places[order] = np.arange(len(order), dtype=order.dtype)
     return places
-
-
-def check_size(variant: Variant, most: int | None = None, conversation: str | None = None) -> None:
-    """Raises SizeError if a game cannot be enumerated: within a second if it is far too large.
-
-    Args:
-        variant: The game.
-        most: The most histories that it may have, None for ``MAX_STATES``. Equal positions count once.
-        conversation: As in ``build_tree``; equal positions end different conversations.
-
-    Raises:
-        SizeError: as ``build_tree`` does.
-    """
-    for _ in _walk(variant, most, _find_position_key(variant, conversation)):
-        pass
-
-
-def _find_position_key(variant: Variant, conversation: str | None) -> Callable[[State], Hashable] | None:
-    """Returns what tells positions apart; None where histories matter."""
-    kind = variant.game.get_type()
-    if conversation is None and kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION:
-        return variant.spec.state_key
-    return None
-
-
-class _Visit(NamedTuple):
-    """A step of the walk: a history, or a position that was there before, and the edge that led to it."""
-
-    state: State
-    node: int
-    is_new: bool
-    mover: int
-    depth: int
-    parent: int
-    action: int
-    place: int
-    probability: float
-
-
-def _walk(
-    variant: Variant, most: int | None, position_of: Callable[[State], Hashable] | None
-) -> Iterator[_Visit]:
-    """Yields every history of a game, depth first; with ``position_of``, goes on from each position once.
-
-    Raises:
-        SizeError: the game is of another kind, or has more than ``most`` histories.
-    """
-    _check_kind(variant)
-    most = MAX_STATES if most is None else most
-    too_large = SizeError(
-        f"{variant.spec.name} was given, which has more than {most:,} histories (episodes of "
-        f"up to {variant.game.max_game_length()} moves among "
-        f"{variant.game.num_distinct_actions()} actions); "
-        "allowed: games of at most so many, as leduc_poker with 9,457 and kuhn_poker with 58"
-    )
-    if _is_far_larger(variant, most):
-        raise too_large
-    count, positions = 0, dict[Hashable, int]()
-    waiting: list[tuple[State, int, int, int, int, float]] = [
-        (variant.game.new_initial_state(), 0, -1, -1, 0, 1.0)
-    ]
-    while waiting:
-        state, depth, parent, action, place, probability = waiting.pop()
-        node, mover = count, state.current_player()
-        if position_of is not None:
-            node = positions.setdefault((depth, position_of(state)), count)
-        is_new = node == count
-        if is_new:
-            count += 1
-            if count > most:
-                raise too_large
-        yield _Visit(state, node, is_new, mover, depth, parent, action, place, probability)
-        if not is_new or mover == TERMINAL:
-            continue
-        moves = state.chance_outcomes() if mover == CHANCE else [(a, 1.0) for a in state.legal_actions()]
-        for i in range(len(moves) - 1, -1, -1):
-            action, probability = moves[i]
-            waiting.append((state.child(action), depth + 1, node, action, i, probability))
-
-
-def _is_far_larger(variant: Variant, most: int) -> bool:
-    """Returns whether a game has many times more histories than ``most``, judged by a few random games.
-
-    A random game's estimate of their number is 1 + b₁ + b₁b₂ + …, where bᵢ is the number of its i-th move's
-    alternatives (Knuth 1975, "Estimating the efficiency of backtrack programs"). It only grows along the
-    game, so in a large game a few moves are enough. Where positions merge, it is an upper bound.
-    """
-    generator, too_large = random.Random(0), 0
-    margin = MARGIN if _find_position_key(variant, None) is None else MARGIN * MOST_WAYS
-    for _ in range(PROBES):
-        state: State = variant.game.new_initial_state()
-        width = estimate = 1
-        while estimate <= margin * most and not state.is_terminal():
-            legal = state.legal_actions()
-            width *= len(legal)
-            estimate += width
-            state.apply_action(generator.choice(legal))
-        too_large += estimate > margin * most
-    return too_large > PROBES // 2
-
-
-def _check_kind(variant: Variant) -> None:
-    kind = variant.game.get_type()
-    sequential = kind.dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
-    if variant.players != 2 or not sequential:
-        raise SizeError(
-            f"{variant.spec.name} was given, with {variant.players} seats and "
-            f"{'alternating' if sequential else 'simultaneous'} moves; allowed: two seats, alternating moves"
-        )
-    if not kind.provides_information_state_string:
-        raise SizeError(
-            f"{variant.spec.name} was given, whose information states OpenSpiel does not name; allowed: "
-            "games of which it does, as kuhn_poker and leduc_poker"
-        )

@@ -34,6 +34,7 @@ from gamespiel.config import (
     import_own_modules,
     saved_config,
 )
+from gamespiel.config.imports import import_modules
 from gamespiel.environments.curriculum import make_starts, stage_opponents
 from gamespiel.environments.making import Wrap, add_workers, copies, make_one_env, plays_itself
 from gamespiel.environments.tree_values import make_find_values
@@ -174,6 +175,7 @@ def make_algorithm(config: Config, wrap: Wrap | None = None, ranks: Ranks = ALON
     _note_searches(envs, config)
     if itself:
         kind_of(config.env).player.check_self_play(envs.envs[0], config.self_play.learn)
+    import_modules((term.partition(":")[0] for term in config.ppo.terms), "ppo.terms")
     model = LLMPPO(
         LLMPolicy,
         envs,

@@ -26,7 +26,7 @@ from task_gym.errors import TaskGymError, shown
 Entry = tuple[
     Callable[[argparse.Namespace, Overrides], None], Callable[[argparse.ArgumentParser], None], bool
 ]
-"""What runs a command, what adds its options, and whether it takes keys of the configuration."""
+"""A command's function, the one that adds its options, and whether it takes keys of the configuration."""
 
 GROUPS: dict[str, dict[str, Entry]] = {
     "train": {

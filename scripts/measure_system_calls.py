@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trace_gym.admission.counting import limited
+from trace_gym.admission.counting import limit_lines
 from trace_gym.programs.builtin import CELLS, generate
 from trace_gym.sandbox import Limits, Sandbox
 from trace_gym.sandbox.jail import filter
@@ -58,7 +58,7 @@ def programs() -> Iterator[tuple[str, str]]:
     for row in rows():
         yield row.program, row.inputs
         try:
-            yield limited(row.program, 100_000), row.inputs
+            yield limit_lines(row.program, 100_000), row.inputs
         except Exception:  # it is no program
             continue
     for text in HONEST.values():

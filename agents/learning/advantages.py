@@ -17,7 +17,7 @@ SPREAD_FLOOR = 0.05
 
 
 class KnownValues(NamedTuple):
-    """What is known of an episode's turns without the critic.
+    """The facts about an episode's turns that need no critic.
 
     Attributes:
         advantages: Value of the action less the value before it, float64 (turns,), in units of the reward.
@@ -80,7 +80,18 @@ def normalize_by_group(advantages: Floats, groups: Sequence[Hashable]) -> Floats
     return out
 
 
-def explained_variance(values: Floats, returns: Floats) -> float:
-    """Returns 1 − Var(returns − values) / Var(returns); NaN if the returns do not vary."""
-    variance = float(np.var(returns))
-    return float("nan") if variance == 0 else 1.0 - float(np.var(returns - values)) / variance
+def explained_variance(values: Floats, returns: Floats, weights: Floats | None = None) -> float:
+    """Returns 1 − Var(returns − values) / Var(returns); NaN if the returns do not vary.
+
+    Args:
+        values: The critic's estimates, float64 (rows,).
+        returns: What they estimate, float64 (rows,).
+        weights: Of each row, float64 (rows,); None if they are equal.
+    """
+
+    def variance(numbers: Floats) -> float:
+        mean = np.average(numbers, weights=weights)
+        return float(np.average((numbers - mean) ** 2, weights=weights))
+
+    spread = variance(returns)
+    return float("nan") if spread == 0 else 1.0 - variance(returns - values) / spread

@@ -23,7 +23,7 @@ from task_gym.errors import ArgumentError, nearest, shown
 
 @dataclass(frozen=True)
 class Scored:
-    """What the weights that learn make of b turns with u ratio units; differentiable.
+    """The learning policy's numbers for b turns with u ratio units; differentiable.
 
     Attributes:
         log_probs: float32 (u,).
@@ -43,7 +43,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Played:
-    """What is known of the same turns from the rollout.
+    """The rollout's facts about the same turns.
 
     Attributes:
         old_log_probs: The denominator of the ratio, float32 (u,).
@@ -71,7 +71,7 @@ class Played:
 
 
 Over = Literal["units", "turns"]
-"""What a mean is over."""
+"""The rows that a mean is over."""
 
 
 class Part(NamedTuple):
@@ -174,16 +174,16 @@ def load_term(path: str) -> Term:
             f"ppo.terms: {shown(path)} was given, needed: a module and its function, as my_module:my_term"
         )
     try:
-        term = getattr(importlib.import_module(module), name)
+        members = vars(importlib.import_module(module))
     except ModuleNotFoundError as error:
         raise ArgumentError(f"ppo.terms: {path!r} was given, and {error.name!r} cannot be found") from error
-    except AttributeError as error:
-        near = nearest(name, vars(importlib.import_module(module)))
-        raise ArgumentError(f"ppo.terms: {path!r} was given, and {module!r} has no {name!r}{near}") from error
+    if name not in members:
+        near = nearest(name, members)
+        raise ArgumentError(f"ppo.terms: {path!r} was given, and {module!r} has no {name!r}{near}")
+    term: Term = members[name]
     if not callable(term):
         raise ArgumentError(f"ppo.terms: {path!r} was given, which is {shown(term)}, needed: a function")
-    loaded: Term = term
-    return loaded
+    return term
 
 
 def select_terms(

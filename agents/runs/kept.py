@@ -232,7 +232,7 @@ class Best:
     since: int = 0
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Mapping[str, Any]], metric: str, step: int) -> Best:
+    def find_best(cls, rows: Iterable[Mapping[str, Any]], metric: str, step: int) -> Best:
         """Returns the best of the evaluations before a step, from the rows of a metrics file.
 
         Args:

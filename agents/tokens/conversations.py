@@ -46,7 +46,7 @@ def is_readable(space: spaces.Space[Any]) -> bool:
 
 
 class Prompt(NamedTuple):
-    """What a policy reads before it answers.
+    """A prompt, as a policy reads it.
 
     Attributes:
         tokens: Its tokens.

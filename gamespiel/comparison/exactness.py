@@ -171,7 +171,7 @@ def _solve(tree: GameTree, policy: Policy, opponent: str, conversing: bool) -> E
 
 
 _TERMINAL = -4
-"""``game_gym.tree.TERMINAL``, which is not imported at the top: games would be, for traces too."""
+"""``game_gym.walk.TERMINAL``, which is not imported at the top: games would be, for traces too."""
 
 
 def _make_estimators(

@@ -14,12 +14,12 @@ from task_gym.opponents import opponent_names
 
 
 def import_own_modules(config: Config) -> Config:
-    """Returns ``config``, after the modules of ``run.imports`` and ``ppo.terms`` were imported.
+    """Returns ``config``, after the modules of ``run.imports`` were imported.
 
     Raises:
         ConfigError: a module cannot be imported.
     """
-    import_modules([*config.run.imports, *(term.partition(":")[0] for term in config.ppo.terms)])
+    import_modules(config.run.imports)
     return config
 
 
@@ -27,8 +27,12 @@ _registered: dict[str, set[str]] = {}
 """By module, the opponents that it registered when it was imported here."""
 
 
-def import_modules(names: Iterable[str]) -> tuple[str, ...]:
+def import_modules(names: Iterable[str], given_by: str = "--import") -> tuple[str, ...]:
     """Imports modules by name, from the current folder too; returns the opponents that they registered.
+
+    Args:
+        names: The modules.
+        given_by: The option or key that names them, for errors.
 
     Raises:
         ConfigError: there is no such module, or its own code fails.
@@ -42,17 +46,17 @@ def import_modules(names: Iterable[str]) -> tuple[str, ...]:
         sys.path.insert(0, folder)
     for name in names:
         before = set(opponent_names())
-        _import_module(name, folder)
+        _import_module(name, folder, given_by)
         _registered.setdefault(name, set()).update(set(opponent_names()) - before)
     return tuple(sorted({opponent for name in names for opponent in _registered[name]}))
 
 
-def _import_module(name: str, folder: str) -> None:
+def _import_module(name: str, folder: str, given_by: str) -> None:
     if not all(part.isidentifier() for part in name.split(".")) or name.endswith(".py"):
         module = ".".join(Path(name).with_suffix("").parts)
         meant = f"; did you mean {module!r}?" if module.replace(".", "").isidentifier() else ""
         raise ConfigError(
-            f"--import: {shown(name)} was given, needed: a module's name, as my.opponents{meant}"
+            f"{given_by}: {shown(name)} was given, needed: a module's name, as my.opponents{meant}"
         )
     try:
         import_module(name)
@@ -60,12 +64,12 @@ def _import_module(name: str, folder: str) -> None:
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             near = nearest(name, [path.stem for path in Path(folder).glob("*.py")])
             raise ConfigError(
-                f"--import: {name!r} was given, and there is no such module, neither in {folder} nor among "
+                f"{given_by}: {name!r} was given, and there is no such module, neither in {folder} nor among "
                 f"the installed packages{near}"
             ) from error
         frames = traceback.extract_tb(error.__traceback__)[1:]
         own = [frame for frame in frames if "importlib" not in frame.filename]
         where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
         raise ConfigError(
-            f"--import: {name!r} cannot be imported: {type(error).__name__}: {error}{where}"
+            f"{given_by}: {name!r} cannot be imported: {type(error).__name__}: {error}{where}"
         ) from error

@@ -54,7 +54,7 @@ class Form(NamedTuple):
 
 
 class Push(NamedTuple):
-    """Where a folder is uploaded to.
+    """The place that a folder is uploaded to.
 
     Attributes:
         repo: The repository, owner/name.

@@ -14,7 +14,6 @@ After Burch et al. 2018 (AIVAT), Schmid et al. 2019 (arXiv:1809.03057), and Bais
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments.curriculum import add_stage_tasks, stage_opponents
 from gamespiel.kinds import declaration_of
 from gamespiel.kinds.base import names_of
+from gamespiel.kinds.games.exact import find_form
 from task_gym.errors import TaskGymError
 from task_gym.opponents import SELF, find_opponent
 
@@ -49,27 +49,6 @@ MOST_STATES = 2
 
 TOLERANCE = 1e-9
 """The largest difference between an episode's reward and the tree's score of its end."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Form:
-    """How the trees' prompts are written.
-
-    Attributes:
-        rules: Whether they begin with the rules.
-        conversation: The protocol in whose layout they are conversations; None if they are not.
-        list_actions: Whether they list the legal actions.
-        named: Whether actions are answered by name.
-    """
-
-    rules: bool = True
-    conversation: str | None = None
-    list_actions: bool = True
-    named: bool = False
-
-    def build(self, variant: Variant, most: int | None = None) -> GameTree:
-        """Returns a game's tree with such prompts; raises ``SizeError`` if it is too large."""
-        return build_tree(variant, most=most, merge=True, **dataclasses.asdict(self))
 
 
 Trees = Mapping[str, GameTree]
@@ -125,7 +104,7 @@ class TreeValues:
             return tree.tabulate_fixed(OPPONENTS[player])
         if (find_policy := _policy_of(player)) is not None:
             policy = find_policy(player.partition(":")[2])
-            states = Form(**policy.form).build(tree.variant).states
+            states = build_tree(tree.variant, merge=True, **policy.form).states
             texts, legal = [str(state.text) for state in states], [state.legal for state in states]
             return [list(row) for row in policy.list_probabilities(texts, legal)]
         own: Policy = partial(self._policy.distribution, adapters=player)
@@ -196,11 +175,11 @@ def find_trees(config: Config) -> Trees | str:
         }
         if len(variants) > MOST_VARIANTS:
             return f"{len(variants)} games may be drawn, allowed: {MOST_VARIANTS}"
-        form = Form(
-            env.rules, env.seeding if env.conversation else None, env.list_actions, env.answer == "name"
-        )
         most = MOST_HISTORIES if config.ppo.advantages == "auto" else None
-        trees = {key: form.build(variant, most) for key, variant in variants.items()}
+        trees = {
+            key: build_tree(variant, most=most, merge=True, **find_form(env))
+            for key, variant in variants.items()
+        }
         for name in _list_opponents(config):
             if (find_policy := _policy_of(name)) is not None:
                 find_policy(name.partition(":")[2])
@@ -240,6 +219,8 @@ def _explain_no_tree(config: Config) -> str:
         return "curriculum.unlist_steps changes the form of prompts"
     if env.answer != "id" and env.conversation:
         return f"env.answer is {env.answer!r}, and trees of conversations ask for numbers ('id')"
+    if env.context_tokens is not None:
+        return "env.context_tokens cuts conversations, and those of the tree are whole"
     for name in _list_opponents(config):
         if name not in (*OPPONENTS, SELF) and _policy_of(name) is None:
             known = ", ".join(map(repr, OPPONENTS))

@@ -57,7 +57,7 @@ PANELS = (
 """Panels of ``gamespiel plot``: metric and title."""
 
 WIDTH = 1.6
-"""Of a group's curve, in points."""
+"""Width of a group's curve, in points."""
 
 DASH, SLOTS = 4, 4
 """The length of a dash in widths of the line, and how many equal curves are seen beside one another."""

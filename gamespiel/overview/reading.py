@@ -1,4 +1,4 @@
-"""What the folders of runs say, and ``gamespiel runs``: a line per run."""
+"""The contents of runs' folders, and ``gamespiel runs``: a line per run."""
 
 from __future__ import annotations
 

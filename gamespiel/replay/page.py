@@ -27,7 +27,7 @@ RESULTS = ("win", "draw", "loss", "cut")
 """The endings of episodes."""
 
 _UNPLAYABLE = (ValueError, LookupError, TypeError, OverflowError, RecursionError, RuntimeError)
-"""What a record of a shape that no game has can raise; OpenSpiel's errors are RuntimeErrors."""
+"""Errors that a record of an impossible shape can raise; OpenSpiel's errors are RuntimeErrors."""
 
 LARGEST = 100_000_000
 """The most characters of a page's episodes: browsers do not read texts of 512 MB."""

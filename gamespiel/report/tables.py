@@ -26,7 +26,7 @@ SAMPLED_NOTE = (
     "a mask there are none. legal mass: probability that the model gives to the legal answers when nothing "
     "masks it (- if no model plays)."
 )
-"""Printed below ``sampled_table``."""
+"""Printed below ``make_samples_table``."""
 
 SUMMARY_LABELS = {"illegal rate": "illegal moves played", "legal mass": "legal mass without mask"}
 """Names in ``summary_table`` of measures whose keys do not explain themselves."""
@@ -41,7 +41,7 @@ PAIRED_NOTE = (
     "change: mean of the differences, episode by episode, of the same tasks, seeds and seats, with its 95% "
     "interval. None of these episodes was trained on."
 )
-"""Printed below ``paired_table``."""
+"""Printed below ``make_pairs_table``."""
 
 FIT_NOTE = (
     "peak: GiB, with forwards as large as the token budgets allow; prompts that share or repeat more need "
@@ -110,7 +110,7 @@ def evaluation_table(title: str, rows: Mapping[str, Measured]) -> RenderableType
     """Returns measures by group as a table: all scores of traces, or the measures of games with a note."""
     if _has_scores(rows):
         return traces_table(title, rows)
-    return Group(sampled_table(title, rows), Text(SAMPLED_NOTE))
+    return Group(make_samples_table(title, rows), Text(SAMPLED_NOTE))
 
 
 def reply_evaluation_table(
@@ -134,7 +134,7 @@ def _has_scores(rows: Mapping[str, Measured]) -> bool:
     return "all" in rows and bool(rows["all"].by_scoring)
 
 
-def sampled_table(title: str, rows: Mapping[str, Measured]) -> Grid:
+def make_samples_table(title: str, rows: Mapping[str, Measured]) -> Grid:
     """Returns a table with a row per group of games; intervals are below the means."""
     columns = ("score", "success", "return", "illegal\nmoves", "legal\nmass", "turns")
     table = Grid("", columns, title)
@@ -253,7 +253,7 @@ def summary_table(before: Mapping[str, float | str], after: Mapping[str, float |
     return table
 
 
-def paired_table(rows: Mapping[str, tuple[int, float, float, Interval]]) -> Grid:
+def make_pairs_table(rows: Mapping[str, tuple[int, float, float, Interval]]) -> Grid:
     """Returns a table with a row per group of episodes: their number, scores before and after, the change."""
     table = Grid("score", ("episodes", "before", "after", "change", "95% interval"), padding=1)
     for name, (episodes, before, after, (change, low, high)) in rows.items():

@@ -117,7 +117,7 @@ class BetweenSteps(BaseCallback):
         self.saved = self._model.step  # new or resumed, a run begins at a checkpoint
         if self._run.eval_steps is not None and self._model.ranks.leads:
             metric, step = f"eval/{self._run.metric_for_best_model}", self._model.step
-            self.best = Best.of_rows(read_rows(self._folder / METRICS), metric, step)
+            self.best = Best.find_best(read_rows(self._folder / METRICS), metric, step)
 
     def _on_rollout_start(self) -> None:
         if self._model.ranks.leads:

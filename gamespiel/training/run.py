@@ -45,7 +45,7 @@ from gamespiel.environments.tree_values import find_trees
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.overview.plots import learning_curve
 from gamespiel.report.results import write_json
-from gamespiel.report.tables import PAIRED_NOTE, SUMMARY_NOTE, paired_table, summary_table
+from gamespiel.report.tables import PAIRED_NOTE, SUMMARY_NOTE, make_pairs_table, summary_table
 from gamespiel.runs import CURVE, METRICS, SHARE, SUMMARY, require_room
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.training.callbacks import Activity, BetweenSteps, DisplayWriter, save_first
@@ -343,7 +343,7 @@ def _conclude_run(config: Config, model: LLMPPO, folder: Path, before: Measures,
     if "illegal rate" in after:
         console.print(SUMMARY_NOTE)
     if pairs:
-        console.print(paired_table(pairs))
+        console.print(make_pairs_table(pairs))
         console.print(PAIRED_NOTE)
     console.print(f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s")
     solved = SHARE in after

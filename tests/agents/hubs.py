@@ -17,6 +17,10 @@ from pathlib import Path
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
+HARNESSES = "/api/agent-harnesses"
+"""What the library asks about itself, without a token, once in a process."""
+
+
 class Hub:
     """The hub's content and behaviour; tests change both.
 
@@ -54,6 +58,9 @@ class Hub:
 def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path == HARNESSES:
+                self._send(404, None, b"")
+                return
             hub.asked.append(self.path)
             hub.tokens.add(self.headers.get("Authorization"))
             if hub.hangs:

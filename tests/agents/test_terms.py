@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gamespiel.agents.buffer import TurnBuffer
-from gamespiel.agents.learning.advantages import explained_variance, gae, normalize_by_group
+from gamespiel.agents.learning.advantages import KnownValues, explained_variance, gae, normalize_by_group
 from gamespiel.agents.learning.coefficients import AdaptiveKLController, Coefficients, Shaped
 from gamespiel.agents.learning.terms import (
     Part,
@@ -108,6 +108,43 @@ def test_a_choice_is_one_unit_and_a_forced_answer_a_unit_of_nothing() -> None:
     assert batch.sampler_log_probs.tolist() == [-2.0, -4.0, -0.75, 0.0, -1.0]
     assert batch.unit_of_token.tolist() == [0, 1, 2, 2, 4]
     assert batch.sum_over_units(torch.arange(1.0, 6.0)).tolist() == [1.0, 2.0, 7.0, 0.0, 5.0]
+
+
+@pytest.mark.parametrize("all_actions", [False, True])
+def test_equal_turns_are_merged_by_the_sign_of_their_advantage(all_actions: bool) -> None:
+    """One prompt of two states: action 0 gains 0.2, 0.4 and -0.6 in them, and action 1 as much the other way.
+
+    Actions are equally likely. Of the drawn ones, 0, 0 and 0, two turns gain 0.3 in the mean. Of all actions,
+    each counts half a turn.
+    """
+    trie = ActionTrie.build({0: (10, 99), 1: (11, 99)})
+    buffer, half = TurnBuffer(normalize=False, scale=0.5), np.log(0.5)
+    for episode in range(3):
+        buffer.add(episode, decision(trie, (10, 99), half), 0.0, 0.5)
+    buffer.compute_returns_and_advantage()
+    known = {
+        episode: KnownValues(
+            np.array([gain]), np.array([value]), [np.array([0.5, 0.5])], [np.array([gain, -gain])]
+        )
+        for episode, (gain, value) in enumerate([(0.2, 0.1), (0.4, 0.3), (-0.6, 0.8)])
+    }
+    buffer.compute_returns_and_advantage(known)
+    buffer.merge_turns(known, all_actions=all_actions)
+    assert buffer.weights is not None and buffer.advantages is not None and buffer.returns is not None
+    rows = {
+        (own.tokens[0], bool(advantage > 0)): (weight, advantage, value)
+        for own, weight, advantage, value in zip(
+            buffer.decisions, buffer.weights, buffer.advantages, buffer.returns, strict=True
+        )
+    }
+    expected = {(10, True): (2, 0.6, 0.2), (10, False): (1, -1.2, 0.8)}
+    if all_actions:
+        expected |= {(11, False): (2, -0.6, 0.2), (11, True): (1, 1.2, 0.8)}
+    assert rows.keys() == expected.keys()
+    scale = len(rows) / sum(weight for weight, _, _ in expected.values())
+    for key, (weight, advantage, value) in expected.items():
+        assert rows[key] == pytest.approx((weight * scale, advantage, value))
+    assert buffer.weigh(np.arange(len(rows)))["turns"] == pytest.approx(len(rows))
 
 
 def test_replies_and_their_scorers_column() -> None:
@@ -219,6 +256,9 @@ def test_explained_variance() -> None:
     assert explained_variance(returns + 3.0, returns) == 1.0
     assert explained_variance(np.zeros(2), returns) == 0.0
     assert math.isnan(explained_variance(np.array([0.0, 1.0]), np.ones(2)))
+    # A row of weight 3 is three rows: returns 0, 0, 0, 4 vary by 3, and errors 0, 0, 0, 2 by 3/4.
+    weighted = explained_variance(np.array([0.0, 2.0]), np.array([0.0, 4.0]), np.array([1.5, 0.5]))
+    assert weighted == pytest.approx(1 - 0.75 / 3)
 
 
 NONE = torch.zeros(0)

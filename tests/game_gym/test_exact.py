@@ -14,7 +14,8 @@ import pytest
 from game_gym import exact
 from game_gym.aivat import assume_policies, expected_estimate, make_estimator
 from game_gym.exact import check_size, evaluate, find_variant, greedy, information_states, uniform
-from game_gym.tree import TERMINAL, GameTree, build_tree
+from game_gym.tree import GameTree, build_tree
+from game_gym.walk import TERMINAL
 from task_gym.errors import ArgumentError, SizeError
 from tests.game_gym.play import LEDUC
 
@@ -281,14 +282,14 @@ def test_a_tree_has_every_history_and_its_values(trees: dict[str, GameTree]) -> 
     assert {name: len(tree.movers) for name, tree in trees.items()} == {"kuhn": 58, "leduc": 9457}
     for tree, scale in ((trees["kuhn"], 4), (trees["leduc"], 26)):
         own, other = tree.tabulate(greedy(uniform)), tree.tabulate(uniform)
-        found = tree.expected_scores([own, other])[0], tree.expected_scores([other, own])[1]
+        found = tree.score_policies([own, other])[0], tree.score_policies([other, own])[1]
         # Returns are -2 … 2 in kuhn and -13 … 13 in leduc; scores are their places in it.
         values = evaluate(tree.variant, greedy(uniform), rules=False).values
         assert found == pytest.approx([value / scale + 1 / 2 for value in values], abs=1e-12)
     # test_evaluation has it by hand: "first" scores 3/8 from both seats of kuhn.
     kuhn = trees["kuhn"]
     tables = [kuhn.tabulate(greedy(uniform)), kuhn.tabulate(uniform)]
-    assert kuhn.expected_scores(tables)[0] == pytest.approx(3 / 8, abs=1e-12)
+    assert kuhn.score_policies(tables)[0] == pytest.approx(3 / 8, abs=1e-12)
 
 
 def test_a_tree_finds_histories(trees: dict[str, GameTree]) -> None:
@@ -306,7 +307,7 @@ def test_the_sum_over_all_histories_is_the_exact_value(trees: dict[str, GameTree
     """Both seats, each policy known or not: probability times estimate sums to the exact value, to 1e-12."""
     tree = trees[game]
     tables = [draw_table(tree, 1), draw_table(tree, 2)]
-    values = tree.expected_scores(tables)
+    values = tree.score_policies(tables)
     for seat, blind, *known in itertools.product((0, 1), (False, True), (False, True), (False, True)):
         given = [table if own else None for table, own in zip(tables, known, strict=True)]
         estimator = make_estimator(tree, seat, given, blind=blind)
@@ -385,7 +386,7 @@ def test_a_best_response_is_estimated_without_variance(trees: dict[str, GameTree
     tables = assume_policies(tree, given)
     best = evaluate(tree.variant, uniform, rules=False).best  # against uniform play
     responding = assume_policies(tree, [None, tree.tabulate(uniform)])
-    assert tree.expected_scores(responding)[0] == pytest.approx(best[0] / 26 + 1 / 2, abs=1e-12)
+    assert tree.score_policies(responding)[0] == pytest.approx(best[0] / 26 + 1 / 2, abs=1e-12)
     mean, variance, plain = expected_estimate(make_estimator(tree, seat, given, blind=False), tables)
-    assert mean == pytest.approx(tree.expected_scores(tables)[seat], abs=1e-12)
+    assert mean == pytest.approx(tree.score_policies(tables)[seat], abs=1e-12)
     assert variance < 1e-20 < plain

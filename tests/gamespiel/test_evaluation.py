@@ -215,11 +215,11 @@ def test_a_place_is_found_before_anything_is_played() -> None:
 def test_a_failed_evaluation_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """What can be known before play leaves not even the folder."""
     options = EvalOptions(config(*KUHN), agent="random", exact=True)
-    monkeypatch.setattr("game_gym.tree.MAX_STATES", 57)
+    monkeypatch.setattr("game_gym.walk.MAX_STATES", 57)
     with pytest.raises(SizeError):
         evaluate(options, quiet())
     assert not Path("runs").exists()
-    monkeypatch.setattr("game_gym.tree.MAX_STATES", 58)
+    monkeypatch.setattr("game_gym.walk.MAX_STATES", 58)
     monkeypatch.setattr("gamespiel.exact.exact.greedy", lambda policy: lambda texts, legal: [])
     with pytest.raises(ArgumentError, match="policy: 0 answers were given"):
         evaluate(options, quiet())

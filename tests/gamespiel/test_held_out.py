@@ -189,7 +189,7 @@ def test_the_best_of_rows() -> None:
         {"step": 1, "eval/score": 0.5}, {"step": 2}, {"step": 3, "eval/score": 0.8},
         {"step": 5, "eval/score": 0.7}, {"step": 6, "eval/score": None}, {"step": 7, "eval/score": 0.9},
     ]  # fmt: skip
-    found = Best.of_rows(rows, "eval/score", 6)  # that after step 6 is made again
+    found = Best.find_best(rows, "eval/score", 6)  # that after step 6 is made again
     assert (found.step, found.value, found.since) == (2, 0.8, 1)
     assert not found.add(6, 0.8) and found.since == 2
     assert found.add(8, 0.81) and (found.step, found.since) == (8, 0)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from game_gym.games import DECLARED
-from gamespiel.assembly import make_env
+from gamespiel.assembly import make_algorithm, make_env
 from gamespiel.cli import main
 from gamespiel.config import ConfigError, from_dict, saved_config
-from gamespiel.config.imports import import_modules
+from gamespiel.config.imports import import_modules, import_own_modules
 from gamespiel.environments.making import make_one_env
 from gamespiel.serving.games import GameActor
 from gamespiel.serving.options import ServeOptions
@@ -182,3 +182,11 @@ def test_a_reward_is_registered_once_and_returns_its_environment() -> None:
         register_reward("new", "x")  # type: ignore[arg-type]
     with pytest.raises(TaskGymError, match=r"env.reward 'broken' returned None"):
         make_one_env(from_dict({"game": "kuhn_poker", "reward": "broken"}).env)
+
+
+def test_terms_of_the_loss_are_needed_for_training_alone() -> None:
+    """A run is evaluated where the module of its own terms is not."""
+    config = from_dict({"game": "kuhn_poker", "terms": ["no_such_module:term"]})
+    assert import_own_modules(config) is config
+    with pytest.raises(ConfigError, match=r"ppo\.terms: 'no_such_module' was given"):
+        make_algorithm(config)

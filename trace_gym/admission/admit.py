@@ -108,7 +108,7 @@ def judge(code: str, stdin: str, sandbox: Sandbox) -> Verdict:
         return Verdict("", f"it has more than {MOST_SHOWN:,} bytes with its debug prints", sandbox.level)
     try:
         refusal = refuse(parse(code))
-        counting = worlds.guarded(code, MOST_LINES)
+        counting = worlds.guard_program(code, MOST_LINES)
     except (SyntaxError, ProgramError) as error:
         return Verdict("", f"it does not parse: {error}", sandbox.level)
     if refusal:

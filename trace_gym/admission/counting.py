@@ -24,7 +24,7 @@ TICK = "__tick__"
 """The function that a counted program calls at each line, without arguments; it must return None."""
 
 LIMITED = "line limit"
-"""The end of the standard error of a program from ``limited`` that was stopped."""
+"""The end of the standard error of a program from ``limit_lines`` that was stopped."""
 
 # write and _exit are bound before the program runs, because the program may replace them. The counted program
 # has the main module to itself, so code that inspects this module finds the program.
@@ -48,7 +48,7 @@ _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case, ast.Module)
 _LISTS = ("body", "orelse", "finalbody")
 
 
-def limited(code: str, line_limit: int) -> str:
+def limit_lines(code: str, line_limit: int) -> str:
     """Returns a program that does what ``code`` does, but stops after ``line_limit`` lines.
 
     Code that a program makes while it runs (``exec``, ``import``) is not counted. The result is for untrusted

@@ -114,9 +114,9 @@ def _paths(node: ast.AST, imported: dict[str, str], stars: list[str]) -> Iterato
     match node:
         case ast.Import(names=aliases):
             for alias in aliases:
-                yield from _with_parents(alias.name)
+                yield from _list_parents(alias.name)
         case ast.ImportFrom(module=str(module), names=aliases, level=0):
-            yield from _with_parents(module)
+            yield from _list_parents(module)
             yield from (f"{module}.{alias.name}" for alias in aliases if alias.name != "version_info")
         case ast.Name(id=name):
             yield imported.get(name, name)
@@ -131,6 +131,6 @@ def _paths(node: ast.AST, imported: dict[str, str], stars: list[str]) -> Iterato
                 yield ".".join([imported[value.id], *reversed(names)])
 
 
-def _with_parents(module: str) -> Iterator[str]:
+def _list_parents(module: str) -> Iterator[str]:
     names = module.split(".")
     yield from (".".join(names[: count + 1]) for count in range(len(names)))

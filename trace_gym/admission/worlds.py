@@ -16,7 +16,7 @@ from pathlib import Path
 
 from task_gym.errors import LONGEST
 from task_gym.visible import show_controls
-from trace_gym.admission.counting import TICK, limited
+from trace_gym.admission.counting import TICK, limit_lines
 from trace_gym.admission.inside.guards import MARK
 from trace_gym.sandbox import Job
 
@@ -69,8 +69,8 @@ def hash_seeds(code: str) -> list[int]:
     return order[:count]
 
 
-def guarded(code: str, line_limit: int) -> str:
-    """Returns a program as ``limited`` does, which also ends when it looks outside its folder or sleeps long.
+def guard_program(code: str, line_limit: int) -> str:
+    """Returns a program as ``limit_lines`` does, which also ends when it leaves its folder or sleeps long.
 
     ``refusal_of`` finds why it ended.
 
@@ -78,7 +78,7 @@ def guarded(code: str, line_limit: int) -> str:
         SyntaxError: the program is not Python.
         ProgramError: the program is nested too deeply, or Python cannot read it.
     """
-    return _GUARDED.format(tick=TICK, inside=_load("guards"), limited=limited(code, line_limit))
+    return _GUARDED.format(tick=TICK, inside=_load("guards"), limited=limit_lines(code, line_limit))
 
 
 def refusal_of(stderr: str) -> str:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from task_gym.errors import ProgramError
 from trace_gym.admission.admit import OWN_HASH_SEEDS, runs, unfit
-from trace_gym.admission.counting import limited
-from trace_gym.admission.worlds import guarded
+from trace_gym.admission.counting import limit_lines
+from trace_gym.admission.worlds import guard_program
 from trace_gym.mutants.mutate import Mutant, mutants
 from trace_gym.programs.draws import Draws
 from trace_gym.sandbox import Job, Result, Sandbox
@@ -103,7 +103,7 @@ def _run(
         hash_seeds = cycle(OWN_HASH_SEEDS)  # in turn: jobs of different hash seeds run side by side
         for mutant in candidates:
             try:
-                program = (limited if trusted else guarded)(mutant.code, _MOST_LINES)
+                program = (limit_lines if trusted else guard_program)(mutant.code, _MOST_LINES)
             except (ProgramError, SyntaxError):  # nested deeper than its program
                 continue
             made.append(mutant)

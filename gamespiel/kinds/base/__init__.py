@@ -1,4 +1,4 @@
-"""What every kind of task has: a declaration, a player and a presenter, each in its own file.
+"""The parts of every kind of task: a declaration, a player and a presenter, each in its own file.
 
 A caller uses the part that answers it: configuration, options and the schema ask the declaration, training
 and evaluation ask the player, reports and names of files ask the presenter.

@@ -50,7 +50,7 @@ class EpisodeAddress(NamedTuple):
 
 
 class Deal(NamedTuple):
-    """What compared agents are given alike: one seed of one task, which each of them plays from every seat.
+    """The conditions that compared agents share: one seed of one task, played from every seat.
 
     Attributes:
         game: The name of the group of tasks that it is of.

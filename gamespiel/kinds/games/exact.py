@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from game_gym import exact
 from game_gym.spec import Variant
@@ -30,14 +30,7 @@ def exact_game(env: GameKeys) -> ExactGame:
     """
     opponent = _require_one_opponent(env)
     check_choice("opponent", opponent, tuple(exact.OPPONENTS))
-    return ExactGame(
-        _require_variant(env),
-        opponent,
-        env.rules,
-        env.seeding if env.conversation else None,
-        list_actions=env.list_actions,
-        named=env.answer == "name",
-    )
+    return ExactGame(_require_variant(env), opponent, **find_form(env))
 
 
 def explain_unsolved(env: GameKeys) -> str:
@@ -49,7 +42,7 @@ def explain_unsolved(env: GameKeys) -> str:
         if opponent not in exact.OPPONENTS:
             known = " and ".join(map(repr, exact.OPPONENTS))
             return f"the policy of opponent {opponent!r} is not known exactly, as that of {known} is"
-        exact.check_size(variant, QUICK, env.seeding if env.conversation else None)
+        exact.check_size(variant, QUICK, find_form(env)["conversation"])
     except (InvalidValueError, SizeError) as error:
         return str(error)
     return ""
@@ -64,14 +57,17 @@ def game_tree(env: GameKeys) -> GameTree:
     """
     from game_gym.tree import build_tree
 
-    return build_tree(
-        _require_variant(env),
-        env.rules,
-        QUICK,
-        env.seeding if env.conversation else None,
-        list_actions=env.list_actions,
-        named=env.answer == "name",
-    )
+    return build_tree(_require_variant(env), most=QUICK, **find_form(env))
+
+
+def find_form(env: GameKeys) -> dict[str, Any]:
+    """Returns how prompts are written, as keywords of ``game_gym.tree.build_tree``."""
+    return {
+        "rules": env.rules,
+        "conversation": env.seeding if env.conversation else None,
+        "list_actions": env.list_actions,
+        "named": env.answer == "name",
+    }
 
 
 def _require_one_opponent(env: GameKeys) -> str:

@@ -319,7 +319,7 @@ def write(path: Path, rows: list[dict[str, object]]) -> Path:
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures that are saved."""
     figures: list[Figure] = []
     save = Figure.savefig
@@ -342,13 +342,13 @@ def test_robust_to_missing_keys(rows: list[dict[str, object]], tmp_path: Path) -
         assert image.size == (1200, 768)
 
 
-def test_a_metric_of_some_steps_is_drawn_as_joined_points(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_a_metric_of_some_steps_is_drawn_as_joined_points(tmp_path: Path, figures: list[Figure]) -> None:
     """Steps 1, 10 and 20 of 25: a line through all rows would have no two neighbours to join."""
     rows = [{"step": s, "rollout/reward": 0.5} for s in range(1, 26)]
     for step in (1, 10, 20):
         rows[step - 1]["train/kl_ref"] = step / 100
     learning_curve(write(tmp_path / "metrics.jsonl", rows), tmp_path / "curve.png")
-    (line,) = drawn[0].axes[1].get_lines()
+    (line,) = figures[0].axes[1].get_lines()
     assert (list(line.get_xdata()), list(line.get_ydata())) == ([1, 10, 20], [0.01, 0.1, 0.2])
     assert line.get_marker() == "."
 
@@ -361,7 +361,7 @@ def test_without_space_the_last_picture_remains(tmp_path: Path) -> None:
     assert png.read_bytes() == b"older"
 
 
-def staged_rows(stages: list[int]) -> list[dict[str, object]]:
+def make_stage_rows(stages: list[int]) -> list[dict[str, object]]:
     return [
         {"step": step, "decisions": 10 * step, "rollout/reward": 0.5, "curriculum/stage": stage}
         | {"curriculum/name": ("easy", "medium", "hard")[stage]}
@@ -371,16 +371,17 @@ def staged_rows(stages: list[int]) -> list[dict[str, object]]:
 
 def test_changes_of_the_stage_are_found() -> None:
     """Also one in the first step, and back; rows of a run without stages have none."""
-    assert stage_changes(staged_rows([1, 1, 2, 1])) == [(0, "medium"), (2, "hard"), (3, "medium")]
-    assert stage_changes(staged_rows([0, 0])) == stage_changes([{"step": 1}, {"step": 2}]) == []
+    assert stage_changes(make_stage_rows([1, 1, 2, 1])) == [(0, "medium"), (2, "hard"), (3, "medium")]
+    assert stage_changes(make_stage_rows([0, 0])) == stage_changes([{"step": 1}, {"step": 2}]) == []
 
 
-def test_promotions_are_marked(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_promotions_are_marked(tmp_path: Path, figures: list[Figure]) -> None:
     """A dotted line in each of the four panels at the decisions of the row; one panel has the name."""
-    learning_curve(write(tmp_path / "metrics.jsonl", staged_rows([0, 0, 1, 2])), tmp_path / "curve.png")
-    lines = [line.get_xdata() for axes in drawn[0].axes for line in axes.lines if line.get_linestyle() == ":"]
+    learning_curve(write(tmp_path / "metrics.jsonl", make_stage_rows([0, 0, 1, 2])), tmp_path / "curve.png")
+    dotted = [line for axes in figures[0].axes for line in axes.lines if line.get_linestyle() == ":"]
+    lines = [line.get_xdata() for line in dotted]
     assert sorted(x[0] for x in lines) == [30.0] * 4 + [40.0] * 4
-    texts = [text.get_text() for axes in drawn[0].axes for text in axes.texts if text.get_rotation()]
+    texts = [text.get_text() for axes in figures[0].axes for text in axes.texts if text.get_rotation()]
     assert texts == ["medium", "hard"]
 
 

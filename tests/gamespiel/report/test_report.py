@@ -15,7 +15,7 @@ from gamespiel.endpoints.completion import Usage
 from gamespiel.report.endpoints import rows_of
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import name_results
-from gamespiel.report.tables import Grid, endpoint_table, paired_table, summary_table
+from gamespiel.report.tables import Grid, endpoint_table, make_pairs_table, summary_table
 from gamespiel.report.text import format_duration, keep_last_lines, make_harmless
 from gamespiel.training.dashboard import GRID, Dashboard, Pace, plain_line, sparkline
 from gamespiel.training.measures import pair_scores
@@ -334,10 +334,10 @@ def test_other_episodes_are_not_compared() -> None:
 
 def test_a_table_of_pairs() -> None:
     console = quiet(80)
-    console.print(paired_table(pair_scores(BEFORE, AFTER)))
+    console.print(make_pairs_table(pair_scores(BEFORE, AFTER)))
     lines = [line.split() for line in shown(console).splitlines() if line.strip()]
     assert lines[0] == ["score", "episodes", "before", "after", "change", "95%", "interval"]
-    console.print(paired_table(pair_scores([("a", 0.0), ("b", 0.0)], [("a", 0.0), ("b", 1.0)])))
+    console.print(make_pairs_table(pair_scores([("a", 0.0), ("b", 0.0)], [("a", 0.0), ("b", 1.0)])))
     last = shown(console).splitlines()[-2].split()
     # One difference of 1, of those in [-1, 1]: -1 + 2 x 0.025.
     assert last == ["b", "1", "0.000", "1.000", "+1.000", "-0.950", "…", "+1.000"]

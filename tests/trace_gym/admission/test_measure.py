@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from task_gym.errors import ProgramError
-from trace_gym.admission.counting import LIMITED, limited
+from trace_gym.admission.counting import LIMITED, limit_lines
 from trace_gym.admission.measure import execute
 from trace_gym.sandbox import Limits, Sandbox
 
@@ -171,9 +171,9 @@ def test_the_limit_is_exact(program: str, lines: int, sandbox: Sandbox) -> None:
     plain = sandbox.run(program)
     measured = execute(program)
     assert (measured.lines, measured.error) == (lines, None)
-    enough = sandbox.run(limited(program, lines))
+    enough = sandbox.run(limit_lines(program, lines))
     assert (enough.status, enough.stdout, enough.stderr) == ("ok", plain.stdout, "")
-    short = sandbox.run(limited(program, lines - 1))
+    short = sandbox.run(limit_lines(program, lines - 1))
     assert (short.status, short.stderr) == ("error", LIMITED)
 
 
@@ -200,7 +200,7 @@ def test_the_limit_is_exact(program: str, lines: int, sandbox: Sandbox) -> None:
     ],
 )
 def test_a_counted_program_does_what_it_did(program: str, sandbox: Sandbox) -> None:
-    plain, counted = sandbox.run(program, "in\n"), sandbox.run(limited(program, 10_000), "in\n")
+    plain, counted = sandbox.run(program, "in\n"), sandbox.run(limit_lines(program, 10_000), "in\n")
     assert plain.status == "ok" and plain.stdout
     assert (counted.status, counted.stdout, counted.stderr) == ("ok", plain.stdout, "")
     # In this process only builtin programs run, which import nothing.
@@ -227,7 +227,7 @@ def test_a_counted_program_does_what_it_did(program: str, sandbox: Sandbox) -> N
     ],
 )
 def test_it_is_stopped_whatever_it_tries(program: str, sandbox: Sandbox) -> None:
-    result = sandbox.run(limited(program, 2_000))
+    result = sandbox.run(limit_lines(program, 2_000))
     assert (result.status, result.stderr) == ("error", LIMITED)
 
 
@@ -241,13 +241,13 @@ def test_it_is_stopped_whatever_it_tries(program: str, sandbox: Sandbox) -> None
     ],
 )
 def test_taking_the_count_away_fails(program: str, sandbox: Sandbox) -> None:
-    assert sandbox.run(limited(program, 2_000)).status == "error"
+    assert sandbox.run(limit_lines(program, 2_000)).status == "error"
 
 
 @pytest.mark.attack
 @pytest.mark.parametrize("program", ["__tick__ = int\nwhile True: pass", "exec('while True: pass')"])
 def test_what_is_not_counted_has_no_more_time_than_any_program(program: str, sandbox: Sandbox) -> None:
-    assert sandbox.run(limited(program, 2_000)).status == "timeout"
+    assert sandbox.run(limit_lines(program, 2_000)).status == "timeout"
 
 
 def test_what_is_no_program() -> None:
@@ -259,7 +259,7 @@ def test_what_is_no_program() -> None:
         "```python\nprint(1)\n```\n",
     ):
         with pytest.raises(SyntaxError):
-            limited(text, 1)
+            limit_lines(text, 1)
     for text in ("x = '\ud800'\n", "x = " + "(" * 50 + "-" * 20_000 + "1" + ")" * 50):
         with pytest.raises((ProgramError, SyntaxError)):
-            limited(text, 1)
+            limit_lines(text, 1)

@@ -223,7 +223,7 @@ class Scripted:
 
 def scripted(script: Script, seed: int = 0) -> list[Version]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choices, "limited", lambda code, _: code)
+        patch.setattr(choices, "limit_lines", lambda code, _: code)
         return versions(LOOP, "", "true\n", seed, cast(Sandbox, Scripted(script)), trusted=True)
 
 

@@ -85,7 +85,7 @@ def _shift_clocks(by: int, step: float) -> None:
     """Shifts all clocks; they also go on by a step whenever the program reads one."""
     steps = 0
 
-    def passed() -> float:
+    def count_seconds() -> float:
         nonlocal steps
         frame: FrameType | None = sys._getframe(2)
         if frame is not None and frame.f_code.co_name == "time":  # of an asyncio loop
@@ -96,12 +96,12 @@ def _shift_clocks(by: int, step: float) -> None:
         steps += 1
         return by + steps * step
 
-    def shifted(real: Callable[[], Any], unit: int) -> Callable[[], Any]:
-        return lambda: real() + type(real())(passed() * unit)
+    def shift(real: Callable[[], Any], unit: int) -> Callable[[], Any]:
+        return lambda: real() + type(real())(count_seconds() * unit)
 
     for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
-        _replace(time, name, partial(shifted, unit=1))
-        _replace(time, f"{name}_ns", partial(shifted, unit=_NANO))
+        _replace(time, name, partial(shift, unit=1))
+        _replace(time, f"{name}_ns", partial(shift, unit=_NANO))
     for name in ("localtime", "gmtime", "ctime"):
         _replace(time, name, partial(_converting, place=0, now=time.time))
     _replace(time, "asctime", partial(_converting, place=0, now=time.localtime))
