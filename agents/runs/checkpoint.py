@@ -27,6 +27,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -132,6 +133,7 @@ def _state_text(model: LLMPPO) -> str:
         "step": model.step,
         "num_timesteps": model.num_timesteps,
         "parts": model.parts,
+        "threads": torch.get_num_threads(),
         "n_updates": model._n_updates,
         "kl_coefficient": model.kl.coefficient,
         "seconds": model.seconds,

@@ -89,6 +89,7 @@ class State(TypedDict):
     skipped_in_a_row: Count
     backoff: BackoffState
     tokens: BudgetsState
+    threads: NotRequired[Annotated[int, Field(ge=1, le=4096)]]
     magnet: NotRequired[MagnetState]
     pool: NotRequired[list[MemberState]]
 

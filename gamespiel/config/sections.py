@@ -151,7 +151,9 @@ class RunConfig:
         8.0, "seconds that a step may take to end after SIGTERM (docker stop kills after 10)"
     )
     device: str = key("auto", "auto, cpu, cuda, cuda:1, ...")
-    num_threads: Count | None = key(None, "CPU threads (null: torch decides, and the run keeps its number)")
+    num_threads: Count | None = key(
+        None, "CPU threads (null: torch decides; after a resume as many as before)"
+    )
     env_threads: Count | None = key(None, "threads in which opponents search (null: one per core)")
     env_workers: Index = key(0, "processes that play the environments (0: this one does)")
     ray_address: str | None = key(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,26 +13,29 @@ from gamespiel.agents.launch import Launch
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.state import read_state
 from gamespiel.assembly import device_of
 from gamespiel.config import Config, InvalidValueError
 from task_gym.processes import count_cores
 
 
-def divide_threads(config: Config, launch: Launch) -> Config:
-    """Gives this rank its threads; returns the configuration, which names them if it runs on a CPU alone.
-
-    Several ranks share the machine's cores, unless ``run.num_threads`` says each rank's. Sums of floats
-    follow from the number of threads, so a run keeps its number: a resume is then bit for bit elsewhere too.
-    """
+def divide_threads(config: Config, launch: Launch) -> None:
+    """Gives this rank its share of the machine's cores, unless ``run.num_threads`` says each rank's."""
     threads = config.run.num_threads
     if threads is None and launch.local_size > 1:
         threads = max(1, count_cores() // launch.local_size)
     if threads is not None:
         torch.set_num_threads(threads)
-    elif launch.size == 1 and device_of(config, launch).type == "cpu":
-        run = dataclasses.replace(config.run, num_threads=torch.get_num_threads())
-        return dataclasses.replace(config, run=run)
-    return config
+
+
+def keep_threads(config: Config, ranks: Ranks, start: Path) -> None:
+    """Gives a resumed run as many threads as its checkpoint had, unless ``run.num_threads`` says.
+
+    Sums of floats on a CPU follow from their number. Ranks share their machine's cores in any case.
+    """
+    threads = read_state(start).get("threads")
+    if threads is not None and config.run.num_threads is None and ranks.size == 1:
+        torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ from gamespiel.runs import CURVE, METRICS, SHARE, SUMMARY, require_room
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.training.callbacks import Activity, BetweenSteps, DisplayWriter, save_first
 from gamespiel.training.dashboard import Dashboard
-from gamespiel.training.launching import divide_threads, joining, load_checkpoint, load_origin
+from gamespiel.training.launching import divide_threads, joining, keep_threads, load_checkpoint, load_origin
 from gamespiel.training.measures import Measures, measure_before, measure_result, pair_scores
 from gamespiel.training.reporting import check_reports, reporting
 from gamespiel.usage import command
@@ -87,7 +87,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     if config.run.eval_steps is not None:
         evaluation_configs(config)  # raises if an opponent cannot play
     check_reports(config)
-    config = divide_threads(config, launch)
+    divide_threads(config, launch)
     config = pin_tasks(config)
     unsolved = _explain_unsolved(config)
     with interrupting(), ExitStack() as stack:
@@ -165,6 +165,7 @@ def _go_on(
         stack.enter_context(runs.own(folder))
         if not goes_back:
             checkpoint.require_newest(start)
+        keep_threads(config, ranks, start)
         return start, folder, goes_back
 
     start, folder, goes_back = ranks.lead(take_folder)

