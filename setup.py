@@ -34,6 +34,7 @@ setup(
     package_data={
         "gamespiel.configs": ["*.yaml", "*.json"],
         "gamespiel.agents": ["tiny/**"],
+        "gamespiel.measure.board": ["anchors.json"],
         "gamespiel.replay": ["viewer.*"],
         **{room: ["py.typed"] for room in ROOMS},
     },

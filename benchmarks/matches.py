@@ -28,7 +28,7 @@ from benchmarks.opponents import SEARCHED, round_digits
 from game_gym.games import DECLARED
 from game_gym.prompts import SeatView
 from game_gym.spec import State, Variant, load_variant
-from gamespiel.statistics.means import estimate_mean
+from gamespiel.measure.means import estimate_mean
 from task_gym.errors import OpponentError
 from task_gym.opponents import Opponent, make_opponent
 from task_gym.seeding import Stream

@@ -65,6 +65,7 @@ ROOMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "What learns, imported as `gamespiel.agents`.",
         (
             "gamespiel.agents.ppo",
+            "gamespiel.agents.sb3",
             "gamespiel.agents.hyperparameters",
             "gamespiel.agents.policy",
             "gamespiel.agents.vec_env",

@@ -347,9 +347,17 @@ def add_vllm_command_options(parser: argparse.ArgumentParser) -> None:
 def add_runs_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``gamespiel runs``."""
     parser.add_argument(
-        "places", type=Path, nargs="*", metavar="FOLDER", help="runs, or folders of runs [runs]"
+        "places",
+        nargs="*",
+        metavar="FOLDER",
+        help="runs, or folders of runs [runs]; diff RUN RUN: the keys and results in which two differ",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--bisect",
+        action="store_true",
+        help="with diff: play the step in which they part again, and show the first decision",
+    )
 
 
 def add_plot_options(parser: argparse.ArgumentParser) -> None:
@@ -359,15 +367,6 @@ def add_plot_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--output", type=Path, metavar="FILE", default=Path("curves.png"), help="PNG and SVG [curves]"
-    )
-
-
-def add_compare_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``gamespiel compare``."""
-    parser.add_argument("first", type=Path, metavar="RUN", help="a run")
-    parser.add_argument("second", type=Path, metavar="RUN", help="another one")
-    parser.add_argument(
-        "--bisect", action="store_true", help="play the step in which they part again: the first decision"
     )
 
 

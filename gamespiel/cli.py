@@ -46,7 +46,6 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "look at runs": {
         "runs": (commands.run_runs, arguments.add_runs_options, False),
         "plot": (commands.run_plot, arguments.add_plot_options, False),
-        "compare": (commands.run_compare, arguments.add_compare_options, False),
         "replay": (commands.run_replay, arguments.add_replay_options, False),
         "export": (commands.run_export, arguments.add_export_options, False),
     },

@@ -3,7 +3,6 @@
 from gamespiel.commands.evaluating import run_eval, run_exploit, run_leaderboard, run_verify
 from gamespiel.commands.given import Overrides
 from gamespiel.commands.showing import (
-    run_compare,
     run_games,
     run_play,
     run_plot,
@@ -25,7 +24,6 @@ from gamespiel.commands.training import (
 
 __all__ = [
     "Overrides",
-    "run_compare",
     "run_configure",
     "run_eval",
     "run_exploit",

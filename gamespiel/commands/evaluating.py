@@ -131,8 +131,7 @@ def _refuse_options_of_comparisons(args: argparse.Namespace) -> None:
 
 def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
     """Compares agents: the part of ``eval`` with ``--compare``."""
-    from gamespiel.comparison.contenders import enter, find_checkpoint
-    from gamespiel.comparison.options import CompareOptions
+    from gamespiel.measure.compare.options import CompareOptions, enter, find_checkpoint
 
     for name in ("exact", "unmasked", "save_games", "whole_game", "prices", "backend"):
         if getattr(args, name):
@@ -141,7 +140,7 @@ def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
     env_type = args.env or EnvConfig.env_type
     if env_type not in DECLARATIONS:
         raise unknown_name_error("env.env_type", env_type, DECLARATIONS, listed=True)
-    places = {name: find_checkpoint(name, env_type) for name in args.compare}
+    places = {name: find_checkpoint("--compare", name, env_type) for name in args.compare}
     alone = argparse.Namespace(**{**vars(args), "preset": None, "config": []})
     own = {
         name: None
@@ -153,14 +152,14 @@ def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
     first = None if args.preset is not None or args.config else next(filter(None, places.values()), None)
     defaults = {EnvConfig.env_type: DEFAULT_PRESET}
     common = resolve_with_imports(args, flags, overrides, defaults, run=first, option="--compare")
-    contenders = tuple(
+    agents = tuple(
         enter(name, common.config, None if mine is None else mine.config, places[name])
         for name, mine in ((name, own[name]) for name in args.compare)
     )
     given = ("detect", "concurrency", "temperature", "request_s", "episode_s")
     options = CompareOptions(
         config=common.config,
-        contenders=contenders,
+        agents=agents,
         num_episodes=args.num_episodes,
         until_clear=args.until_clear,
         greedy=args.greedy,
@@ -175,18 +174,18 @@ def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
         print(LOADING)
     print_layers(common)
 
-    from gamespiel.comparison.run import compare
+    from gamespiel.measure.compare.run import compare
 
     compare(options)
 
 
 def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
     """Find how an agent loses: its exploitability, or a lower bound."""
-    from gamespiel.comparison.contenders import find_checkpoint
     from gamespiel.environments.making import take_tasks
-    from gamespiel.exploit.options import ExploitOptions
+    from gamespiel.measure.compare.options import find_checkpoint
+    from gamespiel.measure.exploit.options import ExploitOptions
 
-    checkpoint = find_checkpoint(args.agent, EnvConfig.env_type)
+    checkpoint = find_checkpoint("AGENT", args.agent, EnvConfig.env_type)
     flags = list_flags(args)
     # Its exploiter meets agents whose policies no tree knows.
     learner = {EnvConfig.env_type: "tiny-gae"}
@@ -214,10 +213,11 @@ def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
         print(LOADING)
     print_layers(resolved)
 
-    from gamespiel.exploit.run import exploit
-    from gamespiel.exploit.spending import ask_user
+    from gamespiel.measure.exploit.endpoint import ask_user
+    from gamespiel.measure.exploit.run import exploit
+    from gamespiel.training.run import train
 
-    exploit(options, approve=None if args.yes else ask_user)
+    exploit(options, train, approve=None if args.yes else ask_user)
 
 
 def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
@@ -227,10 +227,9 @@ def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
 
     from rich.console import Console
 
-    from gamespiel.leaderboard.page import check_page, write_board_page
-    from gamespiel.leaderboard.players import EndpointOptions
-    from gamespiel.leaderboard.run import BoardOptions, play_board
-    from gamespiel.leaderboard.table import print_board
+    from gamespiel.measure.board.run import BoardOptions, play_board
+    from gamespiel.measure.board.table import print_board
+    from gamespiel.replay.board_page import check_page, write_board_page
 
     if args.html is not None:
         check_page(args.html)
@@ -238,7 +237,7 @@ def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     options = BoardOptions(
         args.board, tuple(args.agents), args.rounds, args.track, args.deals, args.seconds, args.games,
-        args.processes, EndpointOptions(**given), tuple(args.imports),
+        args.processes, tuple(args.imports), **given,
     )  # fmt: skip
     console = Console()
     data = play_board(options, console)
@@ -252,6 +251,6 @@ def run_verify(args: argparse.Namespace, overrides: Overrides) -> None:
     """Play every game of a board again, and say what is wrong."""
     refuse_overrides(overrides, args)
 
-    from gamespiel.leaderboard.verification import verify_board
+    from gamespiel.measure.board.verification import verify_board
 
     verify_board(args.board, quick=args.quick, processes=args.processes)

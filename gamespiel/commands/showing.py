@@ -1,6 +1,7 @@
 """The commands that show games, replays and runs, and that serve games."""
 
 import argparse
+from pathlib import Path
 
 from gamespiel.agents.installed import check_trainer
 from gamespiel.arguments import game_flags
@@ -8,6 +9,9 @@ from gamespiel.commands.given import Overrides, read_checkpoint, refuse_override
 from gamespiel.config import ConfigError
 from gamespiel.config.imports import import_modules
 from gamespiel.serving.options import ServeOptions
+
+DIFF = "diff"
+"""The first argument of ``gamespiel runs`` that compares two; a folder of this name is ``./diff``."""
 
 
 def run_games(args: argparse.Namespace, overrides: Overrides) -> None:
@@ -71,14 +75,29 @@ def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:
 
 
 def run_runs(args: argparse.Namespace, overrides: Overrides) -> None:
-    """List runs with their state and main figures."""
+    """List runs with their figures; runs diff A B: what differs."""
     refuse_overrides(overrides, args)
 
     from rich.console import Console
 
-    from gamespiel.overview.reading import show_runs
+    places = [Path(place) for place in args.places]
+    if args.places[:1] != [DIFF]:
+        if args.bisect:
+            raise ConfigError(f"--bisect is for: gamespiel runs {DIFF} RUN RUN")
+        from gamespiel.overview.reading import show_runs
 
-    show_runs(Console(), args.places, as_json=args.json)
+        show_runs(Console(), places, as_json=args.json)
+        return
+    if len(places) != 3 or args.json:
+        raise ConfigError(
+            f"{DIFF} takes two runs, and prints tables: gamespiel runs {DIFF} RUN RUN [--bisect]"
+        )
+    if args.bisect:
+        check_trainer(f"runs {DIFF} --bisect")
+
+    from gamespiel.overview.comparing import compare_runs
+
+    compare_runs(Console(), places[1], places[2], bisect=args.bisect)
 
 
 def run_plot(args: argparse.Namespace, overrides: Overrides) -> None:
@@ -90,20 +109,6 @@ def run_plot(args: argparse.Namespace, overrides: Overrides) -> None:
     from gamespiel.overview.plots import plot_runs
 
     plot_runs(Console(), args.places, args.output)
-
-
-def run_compare(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Show in which keys and results two runs differ, and from where."""
-    refuse_overrides(overrides, args)
-
-    from rich.console import Console
-
-    if args.bisect:
-        check_trainer("compare --bisect")
-
-    from gamespiel.overview.comparing import compare_runs
-
-    compare_runs(Console(), args.first, args.second, bisect=args.bisect)
 
 
 def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:

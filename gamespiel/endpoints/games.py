@@ -31,7 +31,7 @@ TIMEOUT = EPISODE_S["game"]
 Reply = Callable[[Sequence[Message]], str]
 
 
-class Speaker:
+class ChatAgent:
     """A model's part of one game: the conversation so far, and how a move is asked for.
 
     Args:
@@ -77,8 +77,8 @@ def recall_conversation(
 ) -> tuple[list[Message], list[str]]:
     """Returns a seat's conversation up to its turn at a state, and the plain reply for each legal action.
 
-    The conversation is what a ``Speaker`` holds if each of the model's replies was plain: an action's id, or
-    its name if no actions are listed.
+    The conversation is what a ``ChatAgent`` holds if each of the model's replies was plain: an action's id,
+    or its name if no actions are listed.
 
     Args:
         variant: The game, whose moves alternate.
@@ -130,14 +130,14 @@ def play_game(
     """
     began, used, variant, stopwatch = time.monotonic(), Usage(), task.variant, Stopwatch()
     reply = _count_usage(chat, seed, began + timeout, used)
-    speaker, error, kind = Speaker(variant, reply, list_actions), "", "game_failure"
+    agent, error, kind = ChatAgent(variant, reply, list_actions), "", "game_failure"
     backend = LocalBackend("evaluate", rules=False, make_bot=stopwatch.make_bot)
     ending: Ending | None = None
     caller = CALLER.get()
     try:
         with nullcontext() if caller is None else caller.limited(timeout):
             opening = backend.start(task, seed, opponent, seat)
-            for turn in _play_turns(backend, opening, speaker, began + timeout):
+            for turn in _play_turns(backend, opening, agent, began + timeout):
                 ending = turn.ending
         if ending is not None and ending.result == "fault":
             error = ending.fault or "the game was left without a legal move and without an end"
@@ -150,14 +150,14 @@ def play_game(
     score = 0.0 if ending is None or ending.score is None else ending.score
     told = tell_actions(variant, backend.state, backend.seat)
     extra = {
-        "conversation": speaker.conversation,
+        "conversation": agent.conversation,
         "action_history": told.actions,
         "observation": told.observation,
         **_describe_task(variant.spec.name, task.task_id, seed, opponent),
-        **_describe_returns(ending, backend.seat, speaker.gave_up),
+        **_describe_returns(ending, backend.seat, agent.gave_up),
         "usage": used.to_dict(),
-        "refused_replies": speaker.refused,
-        "given_up": speaker.gave_up,
+        "refused_replies": agent.refused,
+        "given_up": agent.gave_up,
         **stopwatch.to_dict(backend.seat),
     }
     return _describe_result(variant.spec.name, score, time.monotonic() - began, extra, error, kind)
@@ -231,7 +231,7 @@ def _describe_task(game: str, task_id: Any, seed: Any, opponent: Any) -> dict[st
 
 
 def _play_turns(
-    backend: LocalBackend, turn: GameTurn, speaker: Speaker, deadline: float
+    backend: LocalBackend, turn: GameTurn, agent: ChatAgent, deadline: float
 ) -> Iterator[GameTurn]:
     """Yields the turns of a game as they come, the given first one too; the last one has an ending.
 
@@ -240,7 +240,7 @@ def _play_turns(
     """
     yield turn
     while turn.ending is None:
-        action = speaker.move(backend.state, turn.seat, turn.legal, turn.names)
+        action = agent.move(backend.state, turn.seat, turn.legal, turn.names)
         turn = backend.forfeit() if action is None else backend.play(action)
         if time.monotonic() > deadline:
             raise TimeoutError

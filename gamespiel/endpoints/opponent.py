@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gamespiel.endpoints.chat import Chat, Message, Sampling
-    from gamespiel.endpoints.games import Speaker
+    from gamespiel.endpoints.games import ChatAgent
 
 _USAGE = f"{USAGE}[#{LIMIT}=N]"
 
@@ -45,11 +45,11 @@ class ModelOpponent:
         except ArgumentError as error:
             raise OpponentError(f"opponent: {error}") from error
         self._seed = 0
-        self._speaker: Speaker | None = None
+        self._agent: ChatAgent | None = None
 
     def restart(self, seed: int) -> None:
         """Begins a new conversation. The seed goes to the endpoint, which may heed it."""
-        self._seed, self._speaker = seed, None
+        self._seed, self._agent = seed, None
 
     def act(self, view: Any) -> int:
         """Returns the action that the model chooses, or ``NOBODY``.
@@ -57,11 +57,11 @@ class ModelOpponent:
         Raises:
             BackendError: the endpoint is away, or refuses the request.
         """
-        from gamespiel.endpoints.games import Speaker
+        from gamespiel.endpoints.games import ChatAgent
 
-        if self._speaker is None:
-            self._speaker = Speaker(view.variant, self._request_reply)
-        action = self._speaker.move(view.state, view.seat, view.legal_actions(), view.action_names())
+        if self._agent is None:
+            self._agent = ChatAgent(view.variant, self._request_reply)
+        action = self._agent.move(view.state, view.seat, view.legal_actions(), view.action_names())
         return NOBODY if action is None else action
 
     def _request_reply(self, messages: Sequence[Message]) -> str:

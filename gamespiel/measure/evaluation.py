@@ -6,11 +6,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import gymnasium as gym
 from rich.console import Console
 
 from gamespiel.agents.installed import check_trainer
-from gamespiel.agents.models.weights import describe_model
 from gamespiel.agents.rollout import Episode
 from gamespiel.agents.runs.evaluation import (
     Measured,
@@ -23,7 +21,6 @@ from gamespiel.config import (
     InvalidValueError,
     evaluation_notices,
     import_own_modules,
-    saved_config,
     to_dict,
 )
 from gamespiel.environments.making import (
@@ -33,6 +30,7 @@ from gamespiel.environments.making import (
 )
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import format_opponent
+from gamespiel.measure.agents import load_policy
 from gamespiel.measure.episodes import (
     measure_groups,
     measure_played,
@@ -85,7 +83,11 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     results = _describe_evaluation(options, config, tasks)
     if options.save_games is not None:
         check_writable(options.save_games, "--save_games")  # not only after hours of play
-    policy = None if options.agent else _load_policy(options, config, env, console, results)
+    policy = None
+    if options.agent is None:
+        policy, loaded = load_policy(config, options.checkpoint, console, env)
+        if loaded is not None:
+            results["checkpoint"] = loaded
     label = kind_of(config.env).presenter.file_label(config.env, tasks)
     with reserve_results(results, place(label, options), options.output) as path:
         values, played = _measure_values(options, config, policy, _describe_tasks(options, tasks), console)
@@ -194,35 +196,6 @@ def _reply_values(
 
 def _rows_to_dict(rows: Mapping[str, Measured]) -> dict[str, Any]:
     return {name: row.to_dict() for name, row in rows.items()}
-
-
-def _load_policy(
-    options: EvalOptions, config: Config, env: gym.Env[Any, Any], console: Console, results: dict[str, Any]
-) -> LLMPolicy:
-    """Returns the checkpoint's policy, or the untrained model's; puts the loaded step into ``results``."""
-    import torch
-
-    from gamespiel.agents.models import NEWEST
-    from gamespiel.agents.runs import checkpoint
-    from gamespiel.assembly import connect_sampler, make_policy
-
-    if config.run.num_threads is not None:
-        torch.set_num_threads(config.run.num_threads)
-    if options.checkpoint is None:
-        console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
-        policy = connect_sampler(config, make_policy(config, env))
-        policy.sampler.publish(NEWEST, policy.adapters.learning)
-        return policy
-    checkpoint.find(options.checkpoint)  # before the model is loaded, which can take minutes
-    named = describe_model(config.model.model_name)
-    console.print(f"loading {named} with {options.checkpoint}", soft_wrap=True, markup=False)
-    # --seed is the games'; random base weights are still those of the run's own seed.
-    trained = dataclasses.replace(config.run, seed=saved_config(options.checkpoint).run.seed)
-    policy = make_policy(dataclasses.replace(config, run=trained), env)
-    results["checkpoint"] = checkpoint.load_newest(policy, options.checkpoint).name
-    connect_sampler(config, policy)
-    policy.sampler.publish(NEWEST, policy.adapters.learning)
-    return policy
 
 
 def _describe_tasks(options: EvalOptions, tasks: Sequence[str]) -> str:

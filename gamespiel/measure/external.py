@@ -13,16 +13,15 @@ from rich.console import Console
 from gamespiel.config import Config, InvalidValueError, import_own_modules, to_dict
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.at_once import play_at_once
-from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Sampling
+from gamespiel.endpoints.chat import LOST, Chat
 from gamespiel.endpoints.completion import Usage
-from gamespiel.endpoints.endpoint import parse_endpoint
 from gamespiel.endpoints.opponent import close_opponents
-from gamespiel.endpoints.patience import patience_of_agents
 from gamespiel.environments.making import pin_tasks
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import EpisodeAddress, server_arguments
 from gamespiel.measure.journal import Row, open_journal
 from gamespiel.measure.options import EvalOptions, place
+from gamespiel.measure.play import require_played
 from gamespiel.report.endpoints import rows_of
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import reserve_results, write_json
@@ -59,8 +58,7 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     console = console or Console()
     config, kind = import_own_modules(options.config), kind_of(options.config.env)
     assert options.agent is not None
-    sampling = Sampling(options.temperature, options.max_new_tokens)
-    chat = Chat(parse_endpoint(options.agent), sampling, patience_of_agents(options.request_s))
+    chat = options.open_chat(options.agent)
     player = (
         _make_server_player(options, config, chat)
         if options.whole_game
@@ -71,9 +69,7 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     first = options.output or place(kind.presenter.file_label(config.env, question["games"]), options)
 
     def play(address: EpisodeAddress) -> None:
-        record = player.play(address)
-        if record.get("error_type") == LOST:
-            raise EndpointError(str(record.get("error")))
+        record = require_played(player.play(address))
         journal.keep({**record, "seed": address.seed, "task_id": address.task_id})
 
     with (

@@ -29,8 +29,11 @@ class Journal(Generic[K]):
     """The episodes that were played, by key; of a key that was played again, the last one.
 
     Args:
-        file: The file; its lines of an earlier, stopped command are read.
-        find_key: An episode's row to its key.
+        file: The file; its lines of an earlier, stopped command are read. A last line that a kill cut, in
+            mid-character, is removed.
+        find_key: An episode's row to its key; a ValueError, LookupError or TypeError says that it is none.
+        error: The error of a line that cannot be read.
+        advice: What its message ends with.
 
     Attributes:
         file: As given.
@@ -38,16 +41,29 @@ class Journal(Generic[K]):
         over: Whether the command that wrote it came to its end.
 
     Raises:
-        InvalidValueError: a line of the file is no such row.
+        error: a line of the file is no such row.
     """
 
-    def __init__(self, file: Path, find_key: Callable[[Row], K]) -> None:
+    def __init__(
+        self,
+        file: Path,
+        find_key: Callable[[Row], K],
+        error: type[TaskGymError] = InvalidValueError,
+        advice: str = "without it, --resume plays the rest",
+    ) -> None:
         self.file, self._find_key = file, find_key
         self.played: dict[K, Row] = {}
         self.over = False
         self._lock = threading.Lock()
-        if file.exists():
-            read_lines(file, self._take, InvalidValueError, "without it, --resume plays the rest")
+        whole, _, cut = file.read_bytes().rpartition(b"\n") if file.exists() else (b"", b"", b"")
+        for number, line in enumerate(whole.split(b"\n") if whole else [], 1):
+            try:
+                self._take(json.loads(line))
+            except (*NO_JSON, LookupError, TypeError) as failure:
+                reason = explain_json(failure)
+                raise error(f"{str(file)!r}, line {number}: {reason}; {advice}") from failure
+        if cut:
+            write_atomically(file, whole + b"\n" if whole else b"")
 
     def _take(self, row: Row) -> None:
         if OVER in row:
@@ -136,25 +152,3 @@ def open_journal(
             raise type(error)(f"{error}; {advice}") from error
         console.print(advice, soft_wrap=True, markup=False)
         raise
-
-
-def read_lines(file: Path, take: Callable[[Row], None], error: type[TaskGymError], advice: str) -> None:
-    """Hands each whole line of a journal on. A last line that a kill cut, in mid-character, is removed.
-
-    Args:
-        file: The file, of JSON objects.
-        take: Takes a line's object; a ValueError, LookupError or TypeError says that it is none of its kind.
-        error: The error of a line that cannot be read.
-        advice: What its message ends with.
-
-    Raises:
-        error: see there.
-    """
-    whole, _, cut = file.read_bytes().rpartition(b"\n")
-    for number, line in enumerate(whole.split(b"\n") if whole else [], 1):
-        try:
-            take(json.loads(line))
-        except (*NO_JSON, LookupError, TypeError) as failure:
-            raise error(f"{str(file)!r}, line {number}: {explain_json(failure)}; {advice}") from failure
-    if cut:
-        write_atomically(file, whole + b"\n" if whole else b"")

@@ -1,9 +1,12 @@
-"""The options of ``gamespiel eval``."""
+"""The options of ``gamespiel eval``, and those that all commands have for models behind endpoints."""
+
+from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gamespiel.agents.fields import DECODERS
 from gamespiel.config import Config, EnvConfig, InvalidValueError
@@ -11,13 +14,69 @@ from gamespiel.endpoints import PREFIX, USAGE
 from gamespiel.kinds import DECLARATIONS, declaration_of
 from task_gym.errors import check_choice
 
+if TYPE_CHECKING:
+    from gamespiel.endpoints.chat import Chat
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointOptions:
+    """How models behind endpoints are asked.
+
+    Attributes:
+        concurrency: Episodes at once.
+        temperature: The temperature; None for the endpoint's own.
+        max_new_tokens: The most tokens of a reply; None for no limit of ours. Of a model that is here: None
+            for those of its training, if it was trained to write, else for what the kind of task needs.
+        request_s: Seconds until a reply begins, and between two pieces of it.
+        episode_s: Seconds that an episode may take; None for upstream's limits.
+
+    Raises:
+        InvalidValueError: a value out of range.
+    """
+
+    concurrency: int = 8
+    temperature: float | None = None
+    max_new_tokens: int | None = None
+    request_s: float = 120.0
+    episode_s: float | None = None
+
+    def __post_init__(self) -> None:
+        # "not above" instead of "at most": NaN is neither.
+        for name, least in (("concurrency", 1), ("max_new_tokens", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InvalidValueError(f"--{name} must be at least {least}, not {value}")
+        for name in ("request_s", "episode_s"):
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds > 0:
+                raise InvalidValueError(f"--{name} must be above 0, not {seconds}")
+        if self.temperature is not None and not 0 <= self.temperature < inf:
+            raise InvalidValueError(f"--temperature must be at least 0, not {self.temperature}")
+
+    def open_chat(self, agent: str) -> Chat:
+        """Returns a client for the agent ``openai:MODEL@URL``."""
+        from gamespiel.endpoints.chat import Chat, Sampling
+        from gamespiel.endpoints.endpoint import parse_endpoint
+        from gamespiel.endpoints.patience import patience_of_agents
+
+        sampling = Sampling(self.temperature, self.max_new_tokens)
+        return Chat(parse_endpoint(agent), sampling, patience_of_agents(self.request_s))
+
+
 _OF_ENDPOINTS = (
-    "whole_game", "resume", "concurrency", "temperature", "request_s", "episode_s", "prices",
+    "whole_game", "resume", "prices",
+    *(field.name for field in fields(EndpointOptions) if field.name != "max_new_tokens"),
 )  # fmt: skip
 
 
+def check_output(output: Path | None) -> None:
+    """Raises InvalidValueError unless a file of results, if it is named, ends in .json."""
+    if output is not None and output.suffix != ".json":
+        raise InvalidValueError(f"--output must end in .json, not {str(output)!r}")
+
+
 @dataclass(frozen=True)
-class EvalOptions:
+class EvalOptions(EndpointOptions):
     """The options of one evaluation. Paths may be given as texts.
 
     Attributes:
@@ -31,17 +90,11 @@ class EvalOptions:
         greedy: Whether the policy always takes its most probable action.
         unmasked: Whether the model also plays the same games without a mask, by replies as text.
         decode: "choice" among the legal actions, or "text": only replies, without a mask.
-        max_new_tokens: The most tokens of a reply; None for those of training, if the policy was trained to
-            write, else for what the kind of task needs.
         output: The file of results; None for one beside the checkpoint, or in ``runs``.
         save_games: The file of the episodes that are played, one JSON object per line; None for none.
         whole_game: Whether a server plays whole episodes with the agent. This and what follows is only for
             an agent behind an endpoint.
         resume: Whether the episodes of a run that was stopped are kept, and the rest is played.
-        concurrency: Episodes at once.
-        temperature: The temperature; None for the endpoint's own.
-        request_s: Seconds until a reply begins, and between two pieces of it.
-        episode_s: Seconds that an episode may take; None for upstream's limits.
         prices: Dollars per million tokens of prompts and of replies.
 
     Raises:
@@ -56,15 +109,10 @@ class EvalOptions:
     greedy: bool = False
     unmasked: bool = False
     decode: str = DECODERS[0]
-    max_new_tokens: int | None = None
     output: Path | None = None
     save_games: Path | None = None
     whole_game: bool = False
     resume: bool = False
-    concurrency: int = 8
-    temperature: float | None = None
-    request_s: float = 120.0
-    episode_s: float | None = None
     prices: tuple[float, float] | None = None
 
     @property
@@ -138,10 +186,10 @@ class EvalOptions:
             self._check_replies("--unmasked" if self.unmasked else text)
         elif self.max_new_tokens is not None and not self.endpoint:
             raise InvalidValueError("--max_new_tokens limits replies: give --unmasked or --decode text too")
+        super().__post_init__()
         if self.num_episodes < 1:
             raise InvalidValueError(f"--num_episodes must be at least 1, not {self.num_episodes}")
-        if self.output is not None and self.output.suffix != ".json":
-            raise InvalidValueError(f"--output must end in .json, not {str(self.output)!r}")
+        check_output(self.output)
         if self.save_games is not None:
             if self.save_games.suffix != ".jsonl":
                 raise InvalidValueError(f"--save_games must end in .jsonl, not {str(self.save_games)!r}")
@@ -167,15 +215,6 @@ class EvalOptions:
             raise InvalidValueError(
                 f"--{wrong[0]} needs a model that is here: an agent behind an endpoint shows only replies"
             )
-        # "not above" instead of "at most": NaN is neither.
-        if (
-            self.concurrency < 1
-            or not self.request_s > 0
-            or not (self.episode_s is None or self.episode_s > 0)
-        ):
-            raise InvalidValueError("--concurrency must be at least 1, --request_s and --episode_s above 0")
-        if self.temperature is not None and not 0 <= self.temperature < inf:
-            raise InvalidValueError(f"--temperature must be at least 0, not {self.temperature}")
         if self.prices is not None and not all(0 <= price < inf for price in self.prices):
             raise InvalidValueError(f"--prices must be at least 0, not {' and '.join(map(str, self.prices))}")
 
@@ -210,8 +249,6 @@ class EvalOptions:
                 f"{declaration.environment} has no such pair: give --decode text, which plays "
                 f"{declaration.replies.environment}"
             )
-        if self.reply_tokens < 1:
-            raise InvalidValueError(f"--max_new_tokens must be at least 1, not {self.reply_tokens}")
 
 
 def place(label: str, options: EvalOptions) -> Path:

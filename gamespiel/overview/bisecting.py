@@ -1,4 +1,4 @@
-"""``gamespiel compare --bisect``: the first decision at which two runs part, when both are played again."""
+"""``gamespiel runs diff --bisect``: the first decision at which two runs part, when both are played again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gamespiel compare A B``: the keys and the results in which two runs differ, and where they part."""
+"""``gamespiel runs diff A B``: the keys and the results in which two runs differ, and where they part."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def parsed(
         ("training.run", "train"),
         ("measure.evaluation", "evaluate"),
         ("measure.external", "evaluate_endpoint"),
-        ("comparison.run", "compare"),
+        ("measure.compare.run", "compare"),
     ):
         module = ModuleType(f"gamespiel.{name}")
         setattr(module, function, lambda options, resume=None: made.append(options))

@@ -329,7 +329,7 @@ MODEL = {"agent": "openai:m@http://127.0.0.1:9/v1"}
         ({"agent": "random", "whole_game": True}, "--whole_game is for an agent behind an endpoint"),
         (MODEL | {"save_games": Path("g.jsonl")}, "--save_games"),
         (MODEL | {"concurrency": 0}, "--concurrency must be at least 1"),
-        (MODEL | {"request_s": math.nan}, "--request_s and --episode_s above 0"),
+        (MODEL | {"request_s": math.nan}, "--request_s must be above 0, not nan"),
         (MODEL | {"temperature": math.nan}, "--temperature must be at least 0, not nan"),
         (MODEL | {"prices": (-1.0, math.inf)}, "--prices must be at least 0, not -1.0 and inf"),
     ],

@@ -15,7 +15,7 @@ from gamespiel.endpoints.chat import Chat, EndpointError
 from gamespiel.endpoints.choices import Choice, ChoiceReader, ProbabilitiesError
 from gamespiel.endpoints.completion import read_top_tokens
 from gamespiel.endpoints.endpoint import Endpoint
-from gamespiel.endpoints.games import Speaker, recall_conversation
+from gamespiel.endpoints.games import ChatAgent, recall_conversation
 from tests.gamespiel.endpoints.models import END, ModelStub, TokenModel, Tokens, status
 
 SAID = [{"role": "user", "content": "Choose."}]
@@ -166,7 +166,7 @@ def test_the_conversation_is_the_one_of_the_play() -> None:
     """A model that plays says what the recalled conversation says, in every turn of a game with hands."""
     variant = find_variant(game="leduc_poker")
     plain: list[str] = []
-    held = {seat: Speaker(variant, lambda said: plain[-1], False) for seat in (0, 1)}
+    held = {seat: ChatAgent(variant, lambda said: plain[-1], False) for seat in (0, 1)}
     state, turns = variant.game.new_initial_state(), 0
     while not state.is_terminal():
         legal = state.legal_actions()
@@ -177,9 +177,9 @@ def test_the_conversation_is_the_one_of_the_play() -> None:
         said, replies = recall_conversation(variant, state, seat, list_actions=False)
         action = legal[-1] if turns % 2 else legal[len(legal) // 2]
         plain.append(replies[legal.index(action)])
-        speaker = held[seat]
-        assert speaker.move(state, seat, legal, variant.choices(state, seat, legal)[0]) == action
-        assert speaker.conversation[:-1] == said and speaker.refused == 0
+        agent = held[seat]
+        assert agent.move(state, seat, legal, variant.choices(state, seat, legal)[0]) == action
+        assert agent.conversation[:-1] == said and agent.refused == 0
         state.apply_action(action)
         turns += 1
     assert turns >= 4

@@ -111,13 +111,15 @@ def test_two_runs_part_where_their_metrics_differ(runs: Path, tmp_path: Path, ca
     parting = find_parting(first, read_run(other))
     assert parting is not None and parting.step == 2
     assert parting.metrics == {"rollout/reward": (json.loads(lines[1])["rollout/reward"], 0.123)}
-    assert main(["compare", str(runs / "a"), str(other)]) == 0
+    assert main(["runs", "diff", str(runs / "a"), str(other)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "the configurations are equal, but for the folders" in said
     assert "the runs part in step 2:" in said and "rollout/reward" in said
-    assert main(["compare", str(runs / "a"), str(runs / "stopped")]) == 0
+    assert main(["runs", "diff", str(runs / "a"), str(runs / "stopped")]) == 0
     assert "the metrics of all 2 common steps are equal" in " ".join(capsys.readouterr().out.split())
-    assert main(["compare", str(runs / "a"), str(tmp_path / "no")]) == 2
+    assert main(["runs", "diff", str(runs / "a"), str(tmp_path / "no")]) == 2
+    assert main(["runs", "diff", str(runs / "a")]) == 2 and "takes two runs" in capsys.readouterr().err
+    assert main(["runs", str(runs / "a"), "--bisect"]) == 2
 
 
 def test_curves_of_one_run(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
@@ -221,7 +223,7 @@ def test_another_rate_makes_other_decisions_one_step_later(short_runs: Path, cap
     parting = find_parting(first, second)
     assert parting is not None and parting.step == 1  # the rate is in the metrics
     assert find_first_decision(first, second, 1) is None
-    assert main(["compare", str(short_runs / "a"), str(short_runs / "rate"), "--bisect"]) == 0
+    assert main(["runs", "diff", str(short_runs / "a"), str(short_runs / "rate"), "--bisect"]) == 0
     assert "all decisions of step 1 are equal" in " ".join(capsys.readouterr().out.split())
 
 
@@ -231,7 +233,7 @@ def test_another_opponent_is_seen_at_the_first_turn_that_differs(short_runs: Pat
     own, other = found
     # Seeds and the policy are the same: another prompt, or a turn that is not there.
     assert own is None or other is None or own.prompt != other.prompt
-    assert main(["compare", str(short_runs / "a"), str(short_runs / "first"), "--bisect"]) == 0
+    assert main(["runs", "diff", str(short_runs / "a"), str(short_runs / "first"), "--bisect"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "the first decision that differs: episode " in said and "is asked:" in said
 

@@ -1,0 +1,183 @@
+"""The agents of a board: what each name means, on which track it plays, and which tasks it enters."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gamespiel.config import Config, from_dict, presets, resolve, saved_config
+from gamespiel.endpoints import PREFIX, USAGE
+from gamespiel.endpoints.endpoint import parse_endpoint
+from gamespiel.errors import InvalidValueError
+from gamespiel.kinds import DECLARATIONS, declaration_of
+from gamespiel.measure.agents import UNTRAINED, Agent, find_checkpoint
+from gamespiel.measure.board.benchmark import TASK_NAMES, TRACE, explain_refusal, is_search
+from gamespiel.tracks import ASKING, MASKED, UNLISTED, UNMASKED
+from task_gym.errors import nearest, shown
+
+BOARD_TRACKS: Mapping[str, str] = {
+    MASKED: "an agent chooses among the legal actions, and can do nothing else",
+    UNMASKED: "an agent writes a reply; its prompt lists the legal actions, and nothing keeps it to them",
+    UNLISTED: "an agent writes a reply; its prompt only says how an action is written",
+}
+"""The tracks: what an agent may do. Agents of different tracks are never on one board."""
+
+BASELINES = ("random", "first")
+"""The agents that choose without search, in games and among a trace's outputs."""
+
+_LABEL = re.compile(r"([A-Za-z0-9_.+-]{1,40})=(.+)", re.DOTALL)
+
+LONGEST_NAME = 200
+"""The most characters of an agent's name."""
+
+
+def describe(agent: Agent, track: str) -> dict[str, Any]:
+    """Returns what a board says of an agent: of a checkpoint, the digest of its files too."""
+    if agent.kind == "baseline":  # its actions are always legal, so it goes with every track
+        return {"name": agent.name, "agent": agent.given, "kind": agent.kind, "track": None}
+    found: dict[str, Any] = {
+        "name": agent.name, "agent": agent.given, "kind": agent.kind, "track": track,
+    }  # fmt: skip
+    if agent.config is not None:
+        env = agent.config.env
+        found["env_type"], found["model"] = env.env_type, str(agent.config.model.model_name)
+        found["asking"] = {key: getattr(env, key) for key in declaration_of(env).asking}
+    return found | agent.identify()
+
+
+def read_agents(names: Sequence[str], track: str) -> list[Agent]:
+    """Returns the agents that names mean, as NAME or LABEL=NAME.
+
+    Raises:
+        InvalidValueError: there is no such agent or track, one is of another track, or two have one name.
+    """
+    if track not in BOARD_TRACKS:
+        raise InvalidValueError(
+            f"--track {shown(track)}: allowed: {', '.join(BOARD_TRACKS)}{nearest(track, BOARD_TRACKS)}"
+        )
+    agents = [_read_agent(name, track) for name in names]
+    if wrong := find_wrong_name([agent.name for agent in agents]):
+        raise InvalidValueError(f"--agents has {wrong}; LABEL=AGENT gives an agent another name")
+    return agents
+
+
+def find_wrong_name(names: Sequence[str]) -> str:
+    """Returns what is wrong with the names of a board's agents, or "".
+
+    A name could otherwise look like another one: by invisible characters, letters of another alphabet, or its
+    case. So names are of printable ASCII, and differ by more than their case.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        if not (name.isascii() and name.isprintable()):
+            return f"the name {name!a:.80}, allowed: printable ASCII"
+        if (twin := seen.get(name.lower())) is not None:
+            return f"{shown(name)} twice" if twin == name else f"the names {shown(twin)} and {shown(name)}"
+        seen[name.lower()] = name
+    return ""
+
+
+def _read_agent(text: str, track: str) -> Agent:
+    labelled = _LABEL.fullmatch(text)
+    name, given = (labelled[1], labelled[2]) if labelled else (text, text)
+    if not 0 < len(name) <= LONGEST_NAME:
+        raise InvalidValueError(f"--agents: a name has 1 to {LONGEST_NAME} characters, not {len(name):,}")
+    if given in BASELINES or is_search(given):
+        return Agent(name, given)
+    if given.startswith(PREFIX):
+        parse_endpoint(given)  # raises if it is none
+        if track == MASKED:
+            raise InvalidValueError(
+                f"--agents {shown(given)} writes replies, and --track {MASKED} is for agents that choose "
+                f"behind a mask: a board of its own, with --track {UNMASKED} or {UNLISTED}"
+            )
+        return Agent(name, given)
+    if given.startswith(UNTRAINED):
+        return Agent(name, given, _check_config(_read_preset(given), given, track))
+    others = (
+        f"{UNTRAINED}PRESET, {', '.join(BASELINES)}, mcts or ismcts (whole, /N or :SIMS[xROLLOUTS]), {USAGE}"
+    )
+    checkpoint = find_checkpoint("--agents", given, others, (*BASELINES, "mcts/100", "ismcts/100"))
+    return Agent(name, given, _check_config(saved_config(checkpoint), given, track), checkpoint)
+
+
+def _read_preset(given: str) -> Config:
+    preset = given.removeprefix(UNTRAINED)
+    if preset not in presets():
+        raise InvalidValueError(
+            f"--agents {shown(given)}: allowed: {UNTRAINED} with a preset: {', '.join(presets())}"
+            f"{nearest(preset, presets())}"
+        )
+    return resolve(preset)
+
+
+def _check_config(config: Config, given: str, track: str) -> Config:
+    if track == MASKED and config.env.decode == "text":
+        raise InvalidValueError(
+            f"--agents {shown(given)} was trained to write (env.decode: text), and --track {MASKED} is for "
+            f"agents that choose behind a mask: a board of its own, with --track {UNMASKED} or {UNLISTED}"
+        )
+    return derive_config(config, track)
+
+
+def derive_config(config: Config, track: str) -> Config:
+    """Returns the configuration with which a model plays the benchmark: as in training, but for the track."""
+    asking = {key: getattr(config.env, key) for key in declaration_of(config.env).asking}
+    asking |= asking_of(config.env.env_type, track)
+    return dataclasses.replace(config, env=make_env_section(config.env.env_type, asking))
+
+
+def asking_of(env_type: str, track: str) -> dict[str, Any]:
+    """Returns the keys of how a model is asked that a track sets: programs have no list in any prompt."""
+    return {} if env_type == "trace" else dict(ASKING[track])
+
+
+def make_env_section(env_type: str, asking: Mapping[str, Any]) -> Any:
+    """Returns the ``env`` section of the benchmark's episodes.
+
+    Args:
+        env_type: The kind of task.
+        asking: The keys that say how a model is asked.
+
+    Raises:
+        ConfigError: there is no such kind, key or value.
+    """
+    allowed = DECLARATIONS[env_type].asking
+    if set(asking) != set(allowed):  # others would choose what is played, or where
+        raise InvalidValueError(f"asking has {shown(sorted(asking))}, allowed: {', '.join(allowed)}")
+    section: dict[str, Any] = {"env_type": env_type, **asking}
+    if env_type == "openspiel":
+        section |= {"allowed_game_indices": list(range(22)), "seeding": "evaluate", "opponent": "random"}
+    return from_dict({"env": section}, "the agent's asking keys").env
+
+
+def explain_absence(entry: Mapping[str, Any], task: str) -> str:
+    """Returns why an agent does not enter a task; "" if it does.
+
+    Args:
+        entry: What the board says of the agent.
+        task: The task.
+    """
+    trace = task.startswith(TRACE)
+    if entry["kind"] == "baseline":
+        return explain_refusal(entry["agent"], task)
+    if entry["kind"] == "endpoint":
+        return ""
+    own = entry["env_type"] == "trace"
+    if own != trace:
+        return "it was trained on traces" if own else "it was trained on games"
+    return ""
+
+
+def list_tasks(entry: Mapping[str, Any], track: str) -> list[str]:
+    """Returns the tasks that an agent enters, in the order of a round."""
+    return [task for task in TASK_NAMES if not explain_absence_on(entry, task, track)]
+
+
+def explain_absence_on(entry: Mapping[str, Any], task: str, track: str) -> str:
+    """Returns why an agent does not enter a task of a track; "" if it does."""
+    if track != MASKED and entry["kind"] == "baseline" and task.startswith(TRACE):
+        return "a baseline chooses among outputs, which this track does not show"
+    return explain_absence(entry, task)

@@ -1,0 +1,363 @@
+"""One match of the benchmark, move by move: as an agent plays it, or as a file says that it was played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import game_gym.opponents  # noqa: F401  (registers them)
+from game_gym.backends import Ending, GameTurn, LocalBackend
+from game_gym.prompts import SeatView
+from game_gym.spec import State
+from gamespiel.endpoints.chat import Message
+from gamespiel.endpoints.games import ChatAgent
+from gamespiel.measure.board.agents import make_env_section
+from gamespiel.measure.board.benchmark import NOBODY, TRACE, DealSet, resolve_opponent
+from gamespiel.measure.journal import Row
+from gamespiel.measure.play import Match
+from task_gym.errors import OpponentFaultError, TaskGymError
+from task_gym.opponents import make_opponent, opponent_searches
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from trace_gym.envs.choice import CodeTraceChoiceEnv
+    from trace_gym.envs.text import CodeTraceEnv
+
+Choose = Callable[[State, GameTurn], "int | None"]
+"""A state and the turn there to an action; None gives the game up."""
+
+Reply = Callable[[Sequence[Message]], str]
+"""A conversation to the agent's next reply."""
+
+PROTOCOL = "evaluate"
+"""The protocol that expands seeds: the one that agents behind endpoints play."""
+
+
+class ReplayError(TaskGymError):
+    """An episode that was not played as its record says."""
+
+
+class NoReplyError(Exception):
+    """The agent gives no further reply, and so loses the episode; the message says why."""
+
+
+def make_row(match: Match, ending: Ending, **more: Any) -> Row:
+    """Returns an episode as plain data; see docs/leaderboard.md. Entries that are None are left out."""
+    row = {
+        "task": match.task,
+        "deal": match.deal,
+        "task_id": match.task_id,
+        "seed": match.seed,
+        "seat": match.seat,
+        "opponent": match.opponent,
+        "score": None if ending.score is None else float(ending.score),
+        "result": ending.result,
+        "returns": None if ending.returns is None else [float(value) for value in ending.returns],
+        "history": None if ending.history is None else [int(action) for action in ending.history],
+    }
+    return row | {key: value for key, value in more.items() if value is not None}
+
+
+def read_ending(info: Mapping[str, Any], history: list[int] | None) -> Ending:
+    """Returns how an environment's episode ended, from its last info."""
+    fault = str(info.get("fault", ""))
+    return Ending(info["score"], None, info.get("returns"), info["result"], history, fault)
+
+
+# -- games -------------------------------------------------------------------------------------------------
+
+
+def play_game(match: Match, choose: Choose, make_bot: Any = make_opponent) -> Ending:
+    """Plays a game to its end; returns how it ended.
+
+    Args:
+        match: The match.
+        choose: The agent.
+        make_bot: Makes the opponents, as ``task_gym.opponents.make_opponent``.
+
+    Raises:
+        ReplayError: ``choose`` says that it was not played so.
+    """
+    backend = LocalBackend(PROTOCOL, rules=False, make_bot=make_bot)
+    opponent = "random" if match.opponent == NOBODY else match.opponent
+    turn = backend.start(match.game, match.seed, opponent, match.seat)
+    while turn.ending is None:
+        try:
+            action = choose(backend.state, turn)
+        except OpponentFaultError as error:  # the agent is a search that broke down
+            lost = backend.cut()
+            return Ending(None, None, lost.returns, "fault", lost.history, str(error))
+        turn = backend.forfeit() if action is None else backend.play(action)
+    return turn.ending
+
+
+@dataclass
+class BaselineAgent:
+    """A baseline in one match: an opponent in the agent's seat, with noise that the deal decides.
+
+    Args:
+        name: The baseline.
+        match: The match.
+        deals: The deals, which its noise follows from.
+    """
+
+    name: str
+    match: Match
+    deals: DealSet
+
+    def __post_init__(self) -> None:
+        variant, match = self.match.game.variant, self.match
+        assert match.seat is not None, "games have seats"
+        playing = resolve_opponent(self.name, variant)
+        self._bot = make_opponent(playing, variant.game, variant.spec, match.seat)
+        self._bot.restart(self.deals.draw_seed("noise", match.task, match.deal, match.place))
+        self._view = SeatView(variant, match.seat, rules=True)
+
+    def __call__(self, state: State, turn: GameTurn) -> int:
+        """Returns its action."""
+        self._view.state = state
+        return int(self._bot.act(self._view))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The moves of a recorded game, for the agent's seat and for opponents that are not searched again.
+
+    Args:
+        history: Every action of the game.
+    """
+
+    history: Sequence[int]
+
+    def check(self, state: State) -> None:
+        """Raises ReplayError unless the game is as recorded so far."""
+        check_history(self.history, state.history())
+
+    def find(self, state: State, seat: int) -> int | None:
+        """Returns a seat's recorded action at a state; None if the record ends there."""
+        at = len(state.history()) + (seat if state.is_simultaneous_node() else 0)
+        return self.history[at] if at < len(self.history) else None
+
+    def make_bot(self, name: str, game: Any, spec: Any, seat: int) -> Any:
+        """Returns an opponent as ``make_opponent`` does, but for a search one that plays the record."""
+        return RecordedOpponent(self) if opponent_searches(name) else make_opponent(name, game, spec, seat)
+
+
+class RecordedOpponent:
+    """Plays the recorded moves of a seat."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+
+    def restart(self, seed: int) -> None:
+        """Does nothing: its moves are known."""
+
+    def act(self, view: Any) -> int:
+        """Returns the recorded move.
+
+        Raises:
+            ReplayError: there is none, or it is not legal.
+        """
+        self._recorded.check(view.state)
+        action = self._recorded.find(view.state, view.seat)
+        if action is None:
+            raise ReplayError("the history ends where the opponent is to move")
+        check_legal(action, view.legal_actions(), len(view.state.history()))
+        return action
+
+
+def check_legal(action: Any, legal: Sequence[int], at: int) -> None:
+    """Raises ReplayError unless an action is legal."""
+    if action not in legal:
+        raise ReplayError(f"move {at}: action {action} is not legal there")
+
+
+def check_history(written: Sequence[int], played: Sequence[int], *, whole: bool = False) -> None:
+    """Raises ReplayError at the first move in which a record differs from the game.
+
+    Args:
+        written: The record.
+        played: The game so far.
+        whole: Whether the game is over, so that the record must end there.
+    """
+    for at, (theirs, ours) in enumerate(zip(written, played, strict=False)):
+        if theirs != ours:
+            raise ReplayError(f"move {at}: the file says action {theirs}, and played again it is {ours}")
+    if len(written) < len(played) or (whole and len(written) > len(played)):
+        raise ReplayError(
+            f"the history has {len(written)} moves, and played again the game has {len(played)}"
+        )
+
+
+def replay_game(match: Match, row: Mapping[str, Any], agent: Choose | None, *, search: bool) -> Ending:
+    """Plays a recorded game again, from its seed; returns how it ends.
+
+    Chance and opponents are drawn anew. The agent's own moves are those of the record, or of ``agent``.
+
+    Args:
+        match: The match.
+        row: The record.
+        agent: A baseline that decides anew; None for the recorded decisions.
+        search: Whether opponents that search do so again. Otherwise their recorded moves only have to be
+            legal.
+
+    Raises:
+        ReplayError: a move is another one, or none.
+    """
+    recorded = Recorded(row["history"] or [])
+
+    def choose(state: State, turn: GameTurn) -> int | None:
+        recorded.check(state)
+        action, at = recorded.find(state, turn.seat), len(state.history())
+        if agent is not None and (decided := agent(state, turn)) != action:
+            raise ReplayError(f"move {at}: the file says action {action}, and the agent chooses {decided}")
+        if action is None:
+            raise ReplayError("the history ends where the agent is to move")
+        check_legal(action, turn.legal, at)
+        return action
+
+    ending = play_game(match, choose, make_opponent if search else recorded.make_bot)
+    if row["history"] is not None:
+        check_history(recorded.history, ending.history or [], whole=True)
+    return ending
+
+
+# -- agents that write -------------------------------------------------------------------------------------
+
+
+def play_by_replies(match: Match, reply: Reply, *, list_actions: bool, make_bot: Any = make_opponent) -> Row:
+    """Plays a match by the rules of upstream's ``evaluate``; returns its record, which has the replies.
+
+    Args:
+        match: The match.
+        reply: Gives the agent's replies.
+        list_actions: Whether the prompts list the legal actions; without the list a reply is a name.
+        make_bot: Makes the opponents, as ``task_gym.opponents.make_opponent``.
+    """
+    replies: list[str] = []
+    error: str | None = None
+
+    def answer(messages: Sequence[Message]) -> str:
+        replies.append(text := reply(messages))
+        return text
+
+    if match.task.startswith(TRACE):
+        env = _open_texts()
+        prompt = env.reset(seed=match.reset[0], options=match.reset[1])[0]
+        ending = Ending(0.0, None, [0.0], "loss", None, "")
+        try:
+            if text := answer([{"role": "user", "content": prompt}]):  # upstream compares no empty reply
+                ending = read_ending(env.step(text)[4], None)
+        except NoReplyError as failure:
+            error = str(failure)
+        return make_row(match, ending, replies=replies, error=error)
+    agent = ChatAgent(match.game.variant, answer, list_actions)
+
+    def choose(state: State, turn: GameTurn) -> int | None:
+        nonlocal error
+        try:
+            return agent.move(state, turn.seat, turn.legal, turn.names)
+        except NoReplyError as failure:
+            error = str(failure)
+            return None
+
+    ending = play_game(match, choose, make_bot)
+    gave_up = ending.result != "fault" and (agent.gave_up or error is not None)
+    return make_row(match, ending, replies=replies, gave_up=gave_up or None, error=ending.fault or error)
+
+
+def replay_replies(match: Match, row: Mapping[str, Any], *, list_actions: bool, search: bool) -> Row:
+    """Plays a match again from the replies of its record; returns the record that it has now.
+
+    Args:
+        match: The match.
+        row: The record.
+        list_actions: Whether its prompts list the legal actions.
+        search: Whether opponents that search do so again.
+
+    Raises:
+        ReplayError: there are too few replies, and the record does not say why; or too many.
+    """
+    replies = row["replies"]
+    left = list(reversed(replies))
+
+    def reply(messages: Sequence[Message]) -> str:
+        if left:
+            return str(left.pop())
+        if "error" not in row:
+            raise ReplayError(f"the replies end after {len(replies)}, where the agent is to move")
+        raise NoReplyError(row["error"])
+
+    make_bot = make_opponent if search else Recorded(row["history"] or []).make_bot
+    found = play_by_replies(match, reply, list_actions=list_actions, make_bot=make_bot)
+    if left:
+        raise ReplayError(f"the episode is over after {len(replies) - len(left)} of {len(replies)} replies")
+    return found
+
+
+def replay_written(match: Match, row: Mapping[str, Any], entry: Mapping[str, Any]) -> Row:
+    """Plays a match of a model that was here again, in the environment that read its replies.
+
+    Args:
+        match: The match.
+        row: The record.
+        entry: What the board says of the agent.
+
+    Raises:
+        ReplayError: there are more or fewer replies than the game has turns.
+    """
+    env = _open_replies(entry["env_type"], tuple(sorted(entry["asking"].items())))
+    info = env.reset(seed=match.reset[0], options=match.reset[1])[1]
+    for number, reply in enumerate(row["replies"]):
+        if "result" in info:
+            raise ReplayError(f"the game is over after {number} of {len(row['replies'])} replies")
+        info = env.step(reply)[4]
+    if "result" not in info:
+        raise ReplayError(f"the replies end after {len(row['replies'])}, where the agent is to move")
+    history = None if match.task.startswith(TRACE) else info.get("history")
+    ending = read_ending(info, history)
+    return make_row(
+        match, ending, replies=row["replies"], gave_up=row.get("gave_up"), error=ending.fault or None
+    )
+
+
+@lru_cache(maxsize=1)
+def _open_texts() -> CodeTraceEnv:
+    from trace_gym.envs.text import CodeTraceEnv
+
+    return CodeTraceEnv()
+
+
+@lru_cache(maxsize=8)
+def _open_replies(env_type: str, asking: tuple[tuple[str, Any], ...]) -> gym.Env[Any, Any]:
+    from gamespiel.environments.making import make_reply_env
+
+    return make_reply_env(make_env_section(env_type, dict(asking)))
+
+
+# -- traces with a choice of outputs -----------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def open_choices() -> CodeTraceChoiceEnv:
+    """Returns the environment of traces with a choice of outputs; there is one in a process."""
+    from trace_gym.envs.choice import CodeTraceChoiceEnv
+
+    return CodeTraceChoiceEnv()
+
+
+def choose_output(match: Match, name: str, deals: DealSet) -> Row:
+    """Plays a trace with a baseline: ``random`` chooses any of the outputs, ``first`` the first."""
+    count = len(open_choices().reset(seed=match.reset[0], options=match.reset[1])[1]["legal_actions"])
+    drawn = deals.draw_seed("noise", match.task, match.deal, match.place) if name == "random" else 0
+    return pick_output(match, drawn % count)
+
+
+def pick_output(match: Match, action: int) -> Row:
+    """Returns the record of a trace with one of its outputs chosen."""
+    env = open_choices()
+    env.reset(seed=match.reset[0], options=match.reset[1])
+    return make_row(match, read_ending(env.step(action)[4], [action]))

@@ -1,0 +1,115 @@
+"""The players of a board: each kind of agent, ready to play the matches of a deal."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from rich.console import Console
+
+from gamespiel.agents.rollout import Episode, OnStep
+from gamespiel.endpoints import EPISODE_S
+from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Message
+from gamespiel.measure.agents import Agent, load_policy
+from gamespiel.measure.board.benchmark import TRACE, DealSet
+from gamespiel.measure.board.episodes import (
+    BaselineAgent,
+    NoReplyError,
+    choose_output,
+    make_row,
+    play_by_replies,
+    play_game,
+    read_ending,
+)
+from gamespiel.measure.journal import Row
+from gamespiel.measure.options import EndpointOptions
+from gamespiel.measure.play import EndpointPlayer, Keep, Match, MatchPlayer, make_policy_player
+from gamespiel.tracks import MASKED, UNLISTED
+from task_gym.replies import visible
+
+DIGITS = 6
+"""Decimal places of the probabilities that are kept."""
+
+
+def make_player(agent: Agent, deals: DealSet, track: str, options: EndpointOptions) -> MatchPlayer:
+    """Returns an agent that is ready to play."""
+    if agent.kind == "baseline":
+        return BaselinePlayer(agent.given, deals)
+    if agent.kind == "endpoint":
+        play_one = partial(_play_endpoint, track != UNLISTED)
+        return EndpointPlayer(options.open_chat(agent.given), options.concurrency, play_one)
+    policy, _ = load_policy(agent.settings, agent.checkpoint, Console(quiet=True))
+    return make_policy_player(
+        policy,
+        agent.settings,
+        lambda match: deals.draw_seed("noise", match.task, match.deal),
+        record=partial(_record_episode, track != MASKED),
+        replies=track != MASKED,
+    )
+
+
+class BaselinePlayer:
+    """Plays with a baseline, move by move.
+
+    Args:
+        name: The baseline.
+        deals: The deals, which its noise follows from.
+    """
+
+    def __init__(self, name: str, deals: DealSet) -> None:
+        self._name, self._deals = name, deals
+
+    def play(self, matches: Sequence[Match], keep: Keep, on_step: OnStep) -> None:
+        """Plays the matches one by one."""
+        for match in matches:
+            if match.task.startswith(TRACE):
+                keep(match, choose_output(match, self._name, self._deals))
+                continue
+            ending = play_game(match, BaselineAgent(self._name, match, self._deals))
+            keep(match, make_row(match, ending, error=ending.fault or None))
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+def _play_endpoint(list_actions: bool, chat: Chat, match: Match) -> Row:
+    """Plays a match with a model behind an endpoint.
+
+    Raises:
+        EndpointError: the endpoint is away or refuses: the deal counts for nothing, and can be played again.
+    """
+    trace = match.task.startswith(TRACE)
+    seconds = EPISODE_S["trace" if trace else "game"]
+    deadline = time.monotonic() + seconds
+
+    def reply(messages: Sequence[Message]) -> str:
+        try:
+            text, _ = chat.request_reply(messages, match.seed, deadline)
+        except TimeoutError as error:
+            raise NoReplyError(f"the episode was not over after {seconds:g} s") from error
+        except EndpointError as error:
+            if chat.classify_failure(error) == LOST:
+                raise
+            raise NoReplyError(str(error)) from error
+        return text if trace else visible(text)
+
+    return play_by_replies(match, reply, list_actions=list_actions)
+
+
+def _record_episode(replies: bool, match: Match, episode: Episode) -> Row:
+    """Returns the record of an episode of a model that is here, by replies or behind its mask."""
+    info = episode.info
+    trace = replies and match.task.startswith(TRACE)
+    ending = read_ending(info, None if trace else info.get("history"))
+    error = ending.fault if episode.fault and "fault" in info else None
+    if replies:
+        said = [str(turn.action) for turn in episode.turns]
+        return make_row(match, ending, replies=said, gave_up="error" in info or None, error=error)
+    chances = [
+        round(math.exp(float(turn.decision.log_probs.sum())), DIGITS)
+        for turn in episode.turns
+        if turn.decision is not None
+    ]
+    return make_row(match, ending, chances=chances, error=error)

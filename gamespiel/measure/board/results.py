@@ -1,0 +1,187 @@
+"""A board's results from its episodes: scores with intervals, paired differences, ratings. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from gamespiel.measure.board.agents import explain_absence_on, list_tasks
+from gamespiel.measure.board.anchors import SCALES
+from gamespiel.measure.board.benchmark import GAMES, TASK_NAMES, TRACE
+from gamespiel.measure.board.file import Board
+from gamespiel.measure.differences import Column, compare_columns, finish_family, pool_differences
+from gamespiel.measure.journal import Row
+from gamespiel.measure.means import CONFIDENCE, Estimate, estimate_mean, pool_equally
+from gamespiel.measure.ratings import rate_games
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "games": GAMES,
+    "traces": tuple(task for task in TASK_NAMES if task.startswith(TRACE)),
+}
+"""The parts of a board: each has ratings and a mean of its own, in which its tasks have the same weight."""
+
+BOUNDS = (0.0, 1.0)
+
+Columns = dict[str, dict[str, Column]]
+"""Task to agent to results."""
+
+
+def summarize(board: Board) -> dict[str, Any]:
+    """Returns a board's results as plain data.
+
+    They follow from the episodes that count. A deal is one value: the mean over its seats and anchors. A deal
+    with a fault is left out, and counted.
+    """
+    scores = {name: _read_deals(board, name) for name in board.entries}
+    return {kind: _summarize_kind(board, tasks, scores) for kind, tasks in KINDS.items()}
+
+
+Deals = dict[str, list[list[Row]]]
+"""Task to deals to the records of a deal."""
+
+
+def _read_deals(board: Board, name: str) -> Deals:
+    found: Deals = {}
+    for unit in board.list_counted(name):
+        found.setdefault(unit[1], []).append(board.played[unit])
+    return found
+
+
+def _summarize_kind(board: Board, tasks: Sequence[str], played: Mapping[str, Deals]) -> dict[str, Any]:
+    entering = [
+        name
+        for name, entry in board.entries.items()
+        if any(task in tasks for task in list_tasks(entry, board.track))
+    ]
+    columns = _make_columns(tasks, {name: played[name] for name in entering})
+    agents = {name: _summarize_agent(board, name, tasks, columns, played[name]) for name in entering}
+    counted = [name for name in entering if agents[name]["tasks_played"]]
+    return {"agents": agents, "differences": _compare_all(counted, columns)}
+
+
+def _make_columns(tasks: Sequence[str], played: Mapping[str, Deals]) -> Columns:
+    columns: Columns = {}
+    for task in tasks:
+        rounds = max((len(deals.get(task, [])) for deals in played.values()), default=0)
+        columns[task] = {}
+        for name, deals in played.items():
+            scores = [_score_deal(rows) for rows in deals.get(task, [])]
+            values = (*scores, *[None] * (rounds - len(scores)))
+            columns[task][name] = Column(values, values, BOUNDS)
+    return columns
+
+
+def _score_deal(rows: Sequence[Row]) -> float | None:
+    """Returns the mean score of a deal's episodes; None if one was a fault."""
+    scores = [row["score"] for row in rows]
+    return None if None in scores else math.fsum(map(float, scores)) / len(scores)
+
+
+def _estimate(values: Sequence[float]) -> Estimate:
+    return estimate_mean(values, BOUNDS)
+
+
+def _summarize_agent(
+    board: Board, name: str, tasks: Sequence[str], columns: Columns, deals: Deals
+) -> dict[str, Any]:
+    cells, pooled = {}, []
+    for task in tasks:
+        reason = explain_absence_on(board.entries[name], task, board.track)
+        if reason:
+            cells[task] = {"refused": reason}
+            continue
+        kept = [value for value in columns[task][name].estimates if value is not None]
+        rows = [row for deal in deals.get(task, []) for row in deal]
+        cell: dict[str, Any] = {
+            "deals": len(kept),
+            "episodes": len(rows),
+            "faults": len(deals.get(task, [])) - len(kept),
+        }
+        if kept:
+            estimate = _estimate(kept)
+            pooled.append(estimate)
+            cell |= _describe(estimate)
+        cell["against"] = _score_anchors(deals.get(task, []))
+        cells[task] = cell
+    found: dict[str, Any] = {"tasks": cells, "tasks_played": len(pooled)}
+    if pooled:
+        found |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, deals)}
+    return found
+
+
+def _describe(estimate: Estimate, confidence: float = CONFIDENCE) -> dict[str, Any]:
+    low, high = estimate.interval(confidence)
+    return {"score": estimate.mean, "low": max(low, BOUNDS[0]), "high": min(high, BOUNDS[1])}
+
+
+def _score_anchors(deals: Sequence[Sequence[Row]]) -> dict[str, dict[str, Any]]:
+    """Returns the mean score against each anchor, over the deals without faults there: the raw matrix.
+
+    Anchors go by their place, because a search has another budget in each of a game's variants.
+    """
+    against: dict[int, list[float]] = {}
+    names: dict[int, str] = {}
+    for rows in deals:
+        opponents = list(dict.fromkeys(row["opponent"] for row in rows))
+        for place, opponent in enumerate(opponents):
+            names.setdefault(place, opponent)
+            own = [row["score"] for row in rows if row["opponent"] == opponent]
+            if None not in own:
+                against.setdefault(place, []).append(math.fsum(own) / len(own))
+    return {
+        names[place]: {"score": math.fsum(values) / len(values), "deals": len(values)}
+        for place, values in sorted(against.items())
+    }
+
+
+def _compare_all(names: Sequence[str], columns: Columns) -> list[dict[str, Any]]:
+    """Returns the paired differences over the tasks that both have; their intervals are right together."""
+    found, tasks = [], []
+    for first, second in combinations(names, 2):
+        singles = [compare_columns(first, second, task, own) for task, own in columns.items()]
+        singles = [single for single in singles if single.values]
+        if singles:
+            both = {single.game: columns[single.game] for single in singles}
+            found.append(pool_differences(first, second, both, singles))
+            tasks.append(len(singles))
+    return [
+        {
+            "first": one.first,
+            "second": one.second,
+            "tasks": count,
+            "deals": one.estimate.deals,
+            "difference": one.estimate.mean,
+            "low": one.low,
+            "high": one.high,
+            "p_value": one.p_value,
+        }
+        for one, count in zip(finish_family(found), tasks, strict=True)
+    ]
+
+
+def _rate(board: Board, name: str, deals: Deals) -> dict[str, Any] | None:
+    """Returns an agent's rating, from its scores against the anchors alone; None if no game has anchors."""
+    rated = {}
+    for game, scale in SCALES.items():
+        found = [_sum_scores(rows, len(scale.anchors)) for rows in deals.get(game, [])]
+        whole = [sums for sums in found if sums is not None]
+        if whole:
+            rated[game] = scale, np.asarray([won for won, _ in whole]), np.asarray([n for _, n in whole])
+    if not rated:
+        return None
+    scales, scores, counts = zip(*rated.values(), strict=True)
+    rating = rate_games(scales, scores, counts, board.deals.draw_seed("ratings", name))
+    return {"points": rating.points, "low": rating.low, "high": rating.high, "games": len(rated)}
+
+
+def _sum_scores(rows: Sequence[Row], anchors: int) -> tuple[list[float], list[float]] | None:
+    """Returns the sums of a deal's scores against each anchor, and their numbers; None if one was a fault."""
+    if any(row["score"] is None for row in rows):
+        return None
+    per = len(rows) // anchors  # an anchor meets the agent from every seat, one anchor after the other
+    parts = [rows[start : start + per] for start in range(0, len(rows), per)]
+    return [math.fsum(row["score"] for row in part) for part in parts], [float(per)] * anchors

@@ -1,0 +1,331 @@
+"""``gamespiel leaderboard``: plays what is missing of a board, and writes it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gamespiel.config.imports import import_modules
+from gamespiel.errors import InvalidValueError
+from gamespiel.measure.agents import Agent
+from gamespiel.measure.board.agents import describe, read_agents
+from gamespiel.measure.board.benchmark import FIXED, MOST_DEALS, TASK_NAMES, parse_deals
+from gamespiel.measure.board.file import (
+    Board,
+    BoardError,
+    Unit,
+    load_board,
+    lock_board,
+    make_data,
+    open_journal,
+    read_board,
+    write_board,
+)
+from gamespiel.measure.board.players import make_player
+from gamespiel.measure.board.results import summarize
+from gamespiel.measure.journal import Journal, Row
+from gamespiel.measure.options import EndpointOptions
+from gamespiel.measure.play import Match, MatchPlayer
+from gamespiel.stopping import interrupting
+from gamespiel.tracks import MASKED
+from task_gym.errors import shown
+
+EVERY = 30.0
+"""Seconds between two lines of progress."""
+
+
+@dataclass(frozen=True)
+class BoardOptions(EndpointOptions):
+    """The options of ``gamespiel leaderboard``.
+
+    Attributes:
+        path: The board's file, which is made or gone on with; it ends in .json or .json.gz.
+        agents: The agents that play, as NAME or LABEL=NAME; none: only the file is shown.
+        rounds: Deals of each task.
+        track: The track.
+        deals: The deals: ``fixed``, or DATE:HASH.
+        seconds: Seconds after which no further deal is begun; None for no limit.
+        games: Episodes after which no further deal is begun; None for no limit.
+        processes: Processes that play.
+        imports: Modules that processes import first.
+
+    Raises:
+        InvalidValueError: a value out of range.
+    """
+
+    path: Path
+    agents: tuple[str, ...] = ()
+    rounds: int = 1
+    track: str = MASKED
+    deals: str = FIXED
+    seconds: float | None = None
+    games: int | None = None
+    processes: int = 1
+    imports: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not str(self.path).endswith((".json", ".json.gz")):
+            raise InvalidValueError(f"--board must end in .json or .json.gz, not {shown(str(self.path))}")
+        if not 1 <= self.rounds <= MOST_DEALS:
+            raise InvalidValueError(f"--rounds must be 1 … {MOST_DEALS:,}, not {self.rounds}")
+        if self.seconds is not None and not self.seconds > 0:  # NaN is neither
+            raise InvalidValueError(f"--seconds must be above 0, not {self.seconds}")
+        if self.games is not None and self.games < 1:
+            raise InvalidValueError(f"--games must be at least 1, not {self.games}")
+        if not 1 <= self.processes <= 256:
+            raise InvalidValueError(f"--processes must be 1 … 256, not {self.processes}")
+
+
+def list_versions() -> dict[str, str]:
+    """Returns the versions that decide what is played."""
+    found = {"python": platform.python_version()}
+    for name in ("gamespiel", "open_spiel", "numpy", "torch", "transformers"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def play_board(options: BoardOptions, console: Console | None = None) -> dict[str, Any]:
+    """Plays what is missing of a board, and writes its file; returns the board as plain data.
+
+    Every deal is also written to a file beside it as soon as it is over. A kill at any moment loses only the
+    deals under way; the same command goes on.
+
+    Raises:
+        TaskGymError: the agents, the deals or the file are not as asked, or an endpoint is away.
+        KeyboardInterrupt: a signal; what was played is kept, and the board is written.
+    """
+    console = console or Console()
+    if not options.agents:
+        return show_board(options.path)
+    agents = read_agents(options.agents, options.track)
+    with lock_board(options.path):
+        board = _open_board(options)
+        journal = open_journal(board, options.path)
+        for agent in agents:
+            _enter(board, journal, agent)
+        try:
+            with interrupting():
+                _play(board, journal, agents, options, console)
+        finally:
+            data = write_board(options.path, make_data(board, list_versions(), summarize(board)))
+            _close_journal(board, journal)
+    return data
+
+
+def show_board(path: Path) -> dict[str, Any]:
+    """Returns a file's board as plain data, with its results made anew: a stranger may have written them.
+
+    Raises:
+        BoardError: it is no board, or its episodes are not those of its deals.
+    """
+    written, board = read_board(path), load_board(path)
+    data = make_data(board, written["versions"], summarize(board))
+    if data["agents"] != written["agents"]:
+        raise BoardError(f"{str(path)!r} has other episodes than its deals: gamespiel verify says where")
+    return {**data, "sha256": written["sha256"]}
+
+
+def _open_board(options: BoardOptions) -> Board:
+    deals = parse_deals(options.deals)
+    if not options.path.exists():
+        return Board(deals, options.track, options.rounds)
+    board = load_board(options.path)
+    for name, own, asked in (("deals", board.deals.name, deals.name), ("track", board.track, options.track)):
+        if own != asked:
+            raise BoardError(
+                f"{str(options.path)!r} is a board of --{name} {own}, and --{name} {asked} was asked: each "
+                "has a board of its own"
+            )
+    board.rounds = max(board.rounds, options.rounds)
+    return board
+
+
+def _enter(board: Board, journal: Journal[Any], agent: Agent) -> None:
+    entry, known = describe(agent, board.track), board.entries.get(agent.name)
+    if known is None:
+        board.entries[agent.name] = entry
+        journal.keep({"entry": entry})
+    elif known != entry:
+        differs = sorted(key for key in {*known, *entry} if known.get(key) != entry.get(key))
+        raise BoardError(
+            f"the board has another {shown(agent.name)}: {differs[0]} is {known.get(differs[0])!r:.80} "
+            f"there, and {entry.get(differs[0])!r:.80} here; LABEL=AGENT gives this one another name"
+        )
+
+
+def _close_journal(board: Board, journal: Journal[Any]) -> None:
+    """Removes the journal, unless it has deals that do not count yet, as after a gap."""
+    counted = sum(len(board.list_counted(name)) for name in board.entries)
+    if counted == len(board.played):
+        journal.file.unlink(missing_ok=True)
+
+
+def _list_missing(board: Board, agents: list[Agent]) -> Iterator[Unit]:
+    """Yields the units that are missing, agent after agent in each task of a round."""
+    order: dict[tuple[int, int], list[Unit]] = {}
+    for agent in agents:
+        for unit in board.list_units(agent.name):
+            order.setdefault((unit[2], TASK_NAMES.index(unit[1])), []).append(unit)
+    for place in sorted(order):
+        yield from (unit for unit in order[place] if unit not in board.played)
+
+
+@dataclass
+class _Budget:
+    """The budget of deals that may still be begun.
+
+    Attributes:
+        deadline: The time of ``time.monotonic`` after which nothing is.
+        games: Episodes that may be begun; None for no limit.
+    """
+
+    deadline: float
+    games: int | None
+
+    def take(self, games: int) -> bool:
+        """Returns whether so many episodes may be begun, and counts them."""
+        if time.monotonic() > self.deadline or (self.games is not None and self.games <= 0):
+            return False
+        if self.games is not None:
+            self.games -= games
+        return True
+
+
+def _play(
+    board: Board, journal: Journal[Any], agents: list[Agent], options: BoardOptions, console: Console
+) -> None:
+    missing = list(_list_missing(board, agents))
+    if not missing:
+        return
+    said = (
+        f"{len(missing):,} deals to play, of {sum(1 for own in agents for _ in board.list_units(own.name)):,}"
+    )
+    console.print(said, soft_wrap=True, markup=False)
+    limit = float("inf") if options.seconds is None else options.seconds
+    budget = _Budget(time.monotonic() + limit, options.games)
+    begun = (unit for unit in missing if budget.take(len(board.deals.list_matches(*unit[1:]))))
+    spoke = time.monotonic()
+    played = _play_here(begun, agents, options) if options.processes == 1 else _play_there(begun, options)
+    for done, (unit, rows) in enumerate(played, 1):
+        journal.keep({"unit": list(unit), "rows": rows})
+        board.played[unit] = rows
+        if time.monotonic() - spoke > EVERY:
+            spoke = time.monotonic()
+            console.print(
+                f"  {done:,} of {len(missing):,} deals: {unit[0]}, {unit[1]}", soft_wrap=True, markup=False
+            )
+
+
+def _play_here(
+    units: Iterator[Unit], agents: list[Agent], options: BoardOptions
+) -> Iterator[tuple[Unit, list[Row]]]:
+    players = _Players(options)
+    try:
+        for unit in units:
+            yield unit, players.play(unit)
+    finally:
+        players.close()
+
+
+class _Players:
+    """The agents of a process, each made when it first plays."""
+
+    def __init__(self, options: BoardOptions) -> None:
+        self._options, self._deals = options, parse_deals(options.deals)
+        self._agents = {agent.name: agent for agent in read_agents(options.agents, options.track)}
+        self._made: dict[str, MatchPlayer] = {}
+
+    def play(self, unit: Unit) -> list[Row]:
+        """Returns the records of a unit, in the order of its matches."""
+        name, task, deal = unit
+        if name not in self._made:
+            self._made[name] = make_player(
+                self._agents[name], self._deals, self._options.track, self._options
+            )
+        matches, rows = self._deals.list_matches(task, deal), dict[int, Row]()
+
+        def keep(match: Match, row: Row) -> None:
+            rows[match.place] = row
+
+        self._made[name].play(matches, keep, lambda over, turns: None)
+        return [rows[match.place] for match in matches]
+
+    def close(self) -> None:
+        """Closes all."""
+        for player in self._made.values():
+            player.close()
+
+
+_players: _Players
+
+
+def _begin_process(options: BoardOptions, parent: int) -> None:
+    """Prepares a process that plays; it ends if its parent does, however that ends."""
+    global _players
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    with suppress(ImportError):
+        import torch
+
+        torch.set_num_threads(1)
+    import_modules(options.imports)
+    _players = _Players(options)
+
+
+def _play_unit(unit: Unit) -> list[Row]:
+    return _players.play(unit)
+
+
+def _play_there(units: Iterator[Unit], options: BoardOptions) -> Iterator[tuple[Unit, list[Row]]]:
+    """Plays units in processes; yields them as they are over.
+
+    Raises:
+        BoardError: a process ended, as for want of memory.
+    """
+    # Not forked: threads of this process may have locks that a copy of it would never see free.
+    context = multiprocessing.get_context("spawn")
+    running: dict[Future[list[Row]], Unit] = {}
+    pool = ProcessPoolExecutor(options.processes, context, _begin_process, (options, os.getpid()))
+    try:
+        exhausted = False
+        while running or not exhausted:
+            while not exhausted and len(running) < 2 * options.processes:
+                unit = next(units, None)
+                if unit is None:
+                    exhausted = True
+                else:
+                    running[pool.submit(_play_unit, unit)] = unit
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), future.result()
+    except BrokenProcessPool as error:
+        raise BoardError(
+            "a process that played has ended, as for want of memory; the same command goes on"
+        ) from error
+    finally:
+        # Taken before, because a pool forgets its processes; Python's own end waits for the deals under way.
+        processes = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()

@@ -1,0 +1,430 @@
+"""``gamespiel verify``: plays every game of a board's file again, and says what is not as it must be."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gamespiel.errors import ConfigError, InvalidValueError
+from gamespiel.measure.board.agents import BASELINES, BOARD_TRACKS, asking_of, list_tasks, make_env_section
+from gamespiel.measure.board.benchmark import TRACE, DealSet, is_search, parse_deals
+from gamespiel.measure.board.episodes import (
+    BaselineAgent,
+    ReplayError,
+    choose_output,
+    make_row,
+    pick_output,
+    replay_game,
+    replay_replies,
+    replay_written,
+)
+from gamespiel.measure.board.file import (
+    Board,
+    BoardError,
+    digest_episodes,
+    keep_units,
+    parse_board,
+    read_bytes,
+    render,
+    seal,
+)
+from gamespiel.measure.board.results import summarize
+from gamespiel.measure.board.run import list_versions
+from gamespiel.measure.journal import Row
+from gamespiel.measure.play import Match
+from gamespiel.tracks import MASKED, UNLISTED
+from task_gym.errors import TaskGymError, shown
+from task_gym.opponents import opponent_searches
+
+TOLERANCE = 1e-6
+"""How far a result may be off: other versions of NumPy and SciPy round in another way."""
+
+MOST_SHOWN = 50
+"""The most findings that are printed, and the most of one agent."""
+
+EVERY = 30.0
+"""Seconds between two lines of progress."""
+
+
+class VerificationError(ConfigError):
+    """A board that is not what it says."""
+
+
+@dataclass
+class Report:
+    """The findings of a verification.
+
+    Attributes:
+        findings: What is wrong, each with its place.
+        notes: What could not be checked, or should be known.
+        episodes: Episodes that were played again.
+        moves: Moves of these.
+    """
+
+    findings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    episodes: int = 0
+    moves: int = 0
+
+
+def verify_board(
+    path: Path, *, quick: bool = False, processes: int = 1, console: Console | None = None
+) -> Report:
+    """Plays everything of a board again; prints what is wrong.
+
+    Args:
+        path: The file.
+        quick: Whether moves of searches only have to be legal, and are not searched again.
+        processes: Processes that play.
+        console: Where to print.
+
+    Raises:
+        BoardError: it is no board at all.
+        VerificationError: something is wrong; it was printed.
+    """
+    console = console or Console()
+    if not 1 <= processes <= 256:
+        raise InvalidValueError(f"--processes must be 1 … 256, not {processes}")
+    report = inspect_board(path, quick=quick, processes=processes, console=console)
+    for said, lines in (("WRONG", report.findings), ("note", report.notes)):
+        for line in lines[:MOST_SHOWN]:
+            console.print(f"{said}: {line}", soft_wrap=True, markup=False, highlight=False)
+        if len(lines) > MOST_SHOWN:
+            console.print(f"and {len(lines) - MOST_SHOWN:,} more", markup=False)
+    console.print(f"{report.episodes:,} episodes with {report.moves:,} moves were played again", markup=False)
+    if report.findings:
+        first = report.findings[0]
+        raise VerificationError(
+            f"{str(path)!r} is not what it says: {len(report.findings):,} findings; the first: {first}"
+        )
+    console.print(f"{path}: everything that can be checked is as it says", soft_wrap=True, markup=False)
+    return report
+
+
+def inspect_board(
+    path: Path, *, quick: bool = False, processes: int = 1, console: Console | None = None
+) -> Report:
+    """Returns what ``verify_board`` prints.
+
+    Raises:
+        BoardError: it is no board at all.
+    """
+    report = Report()
+    content = read_bytes(path)
+    data = parse_board(content, repr(str(path)))
+    _check_bytes(data, content, report)
+    deals = parse_deals(data["deals"])
+    if data["track"] not in BOARD_TRACKS:
+        raise BoardError(f"{str(path)!r}: track {shown(data['track'])}: allowed: {', '.join(BOARD_TRACKS)}")
+    board = Board(deals, data["track"], data["rounds"])
+    jobs: list[Job] = []
+    for number, entry in enumerate(data["agents"]):
+        jobs += _check_agent(board, entry, f"agents.{number} {shown(entry['name'])}", report)
+    _note_versions(data["versions"], report)
+    _replay(jobs, board, quick, processes, report, console)
+    if not any("address" in line for line in report.findings):
+        _check_results(board, data["results"], report)
+    return report
+
+
+def _check_bytes(data: Mapping[str, Any], content: bytes, report: Report) -> None:
+    own = render(data)
+    if own != content:
+        pairs = zip(own, content, strict=False)
+        at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(own), len(content)))
+        around = content[max(0, at - 30) : at + 30]
+        report.findings.append(f"byte {at:,}: boards are not written so: {around!r}")
+    if (digest := seal(data)) != data["sha256"]:
+        report.findings.append(
+            f"sha256: the file says {data['sha256']:.16}…, and its content has {digest:.16}…: it was changed "
+            "after it was written"
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """An episode to play again.
+
+    Attributes:
+        where: Its place, for messages.
+        match: The episode.
+        row: The record.
+        entry: What the board says of the agent, without its episodes.
+    """
+
+    where: str
+    match: Match
+    row: Row
+    entry: Mapping[str, Any]
+
+
+def _check_agent(board: Board, entry: Mapping[str, Any], where: str, report: Report) -> list[Job]:
+    """Checks an agent's entries and the addresses of its episodes; puts the episodes into the board.
+
+    Returns:
+        The episodes to play again.
+    """
+    name, rows = entry["name"], entry["episodes"]
+    about = {key: value for key, value in entry.items() if key not in ("episodes", "episodes_sha256")}
+    if name in board.entries:
+        report.findings.append(f"{where}: another agent has this name")
+        return []
+    if problem := _explain_entry(about, board.track):
+        report.findings.append(f"{where}: {problem}")
+        return []
+    if (digest := digest_episodes(name, rows)) != entry["episodes_sha256"]:
+        report.findings.append(
+            f"{where}: episodes_sha256 is {entry['episodes_sha256']:.16}…, and name and episodes have "
+            f"{digest:.16}…: episodes were changed, or the name"
+        )
+    board.entries[name] = about
+    jobs: list[Job] = []
+    problems: list[str] = []
+    for place, match, row in _pair_rows(board, name, rows, problems):
+        jobs.append(Job(f"{where}, episode {place} ({match})", match, row, about))
+    report.findings += [f"{where}, {problem}" for problem in problems]
+    if not problems:
+        keep_units(board, name, rows)
+    _note_agent(board, about, where, report)
+    return jobs
+
+
+def _explain_entry(about: Mapping[str, Any], track: str) -> str:
+    """Returns what is wrong with an agent's entries; "" if nothing is."""
+    kind, given = about["kind"], about["agent"]
+    if kind == "baseline" and not (given in BASELINES or is_search(given)):
+        return f"agent {shown(given)} is no baseline"
+    own = None if kind == "baseline" else track
+    if about["track"] != own:
+        return (
+            f"it is of track {about['track']!r}, and the board of {track!r}: agents of different tracks are "
+            "not rated together"
+        )
+    needed = {"env_type", "model", "asking"} if kind in ("checkpoint", "model") else set()
+    needed |= {"checkpoint", "sha256"} if kind == "checkpoint" else set()
+    there = set(about) - {"name", "agent", "kind", "track"}
+    if there != needed:
+        return f"an agent of kind {kind!r} has {sorted(needed)} beside its name, not {sorted(there)}"
+    if needed:
+        try:
+            make_env_section(about["env_type"], about["asking"])
+        except TaskGymError as error:
+            return f"asking: {error}"
+        for key, value in asking_of(about["env_type"], track).items():
+            if about["asking"][key] != value:
+                return f"asking: {key} is {shown(about['asking'][key])}, and {value!r} on the track {track!r}"
+    return ""
+
+
+def _pair_rows(
+    board: Board, name: str, rows: Sequence[Row], problems: list[str]
+) -> Iterator[tuple[int, Match, Row]]:
+    """Yields each record with its episode; adds what is wrong with their addresses to ``problems``.
+
+    The order of the episodes is fixed, so that one that is missing, twice there, or has another seed is seen.
+    """
+    expected = _list_expected(board, name)
+    seen = Counter((row["task"], row["deal"], row["seat"], row["opponent"]) for row in rows)
+    for key, count in seen.items():
+        if count > 1:
+            problems.append(
+                f"address: {key[0]}, deal {key[1]}, seat {key[2]} against {key[3]} is there {count} times"
+            )
+    if problems:
+        return
+    for place, row in enumerate(rows):
+        match = next(expected, None)
+        if match is None:
+            problems.append(
+                f"episode {place}: address: no more episodes were planned ({board.rounds} rounds)"
+            )
+            return
+        wrong = [
+            f"{key} is {row[key]!r}, and the deal has {getattr(match, key)!r}"
+            for key in ("task", "deal", "task_id", "seed", "seat", "opponent")
+            if row[key] != getattr(match, key)
+        ]
+        if any(line.startswith(("task is", "deal is", "seat is", "opponent is")) for line in wrong):
+            problems.append(
+                f"episode {place}: address: missing is {match}; here is {row['task']}, deal {row['deal']}"
+            )
+            return
+        if wrong:
+            problems.append(f"episode {place} ({match}): address: {'; '.join(wrong)}")
+        yield place, match, row
+    following = next(expected, None)
+    if following is not None and following.place:
+        problems.append(f"episode {len(rows)}: address: missing is {following}, a part of a deal")
+
+
+def _list_expected(board: Board, name: str) -> Iterator[Match]:
+    for _, task, deal in board.list_units(name):
+        yield from board.deals.list_matches(task, deal)
+
+
+def _note_agent(board: Board, about: Mapping[str, Any], where: str, report: Report) -> None:
+    planned = board.rounds * len(list_tasks(about, board.track))
+    counted = len(board.list_counted(about["name"]))
+    if counted < planned:
+        report.notes.append(
+            f"{where}: {counted:,} of {planned:,} deals are there, the first ones: the others were not "
+            "played, or were taken away from the end"
+        )
+    if about["kind"] != "baseline":
+        what = "replies" if board.track != MASKED else "choices"
+        report.notes.append(
+            f"{where}: that these {what} are those of {about['agent']!r:.80} is what the author says; "
+            "that they were legal, what followed from them and the scores were checked"
+        )
+
+
+def _note_versions(written: Mapping[str, str], report: Report) -> None:
+    here = list_versions()
+    for name in ("open_spiel", "python", "numpy"):
+        theirs, ours = written.get(name, "none"), here.get(name, "none")
+        if name == "python":
+            theirs, ours = (text.rpartition(".")[0] for text in (theirs, ours))
+        if theirs != ours:
+            report.notes.append(
+                f"the board was played with {name} {theirs:.40}, and {ours} is here: moves of searches "
+                "and programs can differ for that reason alone"
+            )
+
+
+def _replay(
+    jobs: Sequence[Job], board: Board, quick: bool, processes: int, report: Report, console: Console | None
+) -> None:
+    spoke = time.monotonic()
+    for number, (job, problem) in enumerate(_run_jobs(jobs, board, quick, processes), 1):
+        report.episodes += 1
+        report.moves += len(job.row["history"] or job.row.get("replies", []))
+        if problem:
+            report.findings.append(f"{job.where}: {problem}")
+        if console is not None and time.monotonic() - spoke > EVERY:
+            spoke = time.monotonic()
+            console.print(f"  {number:,} of {len(jobs):,} episodes", markup=False)
+    faults = Counter(job.entry["name"] for job in jobs if job.row["result"] == "fault")
+    for name, count in faults.items():
+        report.notes.append(f"{shown(name)}: {count:,} episodes were faults, and their deals are left out")
+    if quick and any(_searches(job) for job in jobs):
+        report.notes.append(
+            "--quick: moves of searches only had to be legal; without it they are searched again"
+        )
+
+
+def _searches(job: Job) -> bool:
+    if job.match.task.startswith(TRACE):
+        return False
+    return is_search(job.entry["agent"]) or opponent_searches(job.match.opponent.replace("none", "random"))
+
+
+def _run_jobs(jobs: Sequence[Job], board: Board, quick: bool, processes: int) -> Iterator[tuple[Job, str]]:
+    if processes == 1:
+        for job in jobs:
+            yield job, explain_episode(job, board.deals, board.track, quick)
+        return
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        count = len(jobs)
+        found = pool.map(
+            explain_episode, jobs, [board.deals] * count, [board.track] * count, [quick] * count, chunksize=4
+        )
+        yield from zip(jobs, found, strict=True)
+
+
+def explain_episode(job: Job, deals: DealSet, track: str, quick: bool) -> str:
+    """Returns what is wrong with a recorded episode, after playing it again; "" if nothing is."""
+    try:
+        return _compare(job.row, _play_again(job, deals, track, quick))
+    except (TaskGymError, *UNPLAYABLE) as error:
+        return " ".join(str(error).split())[:500]
+
+
+UNPLAYABLE = (ValueError, LookupError, TypeError, OverflowError, RecursionError, RuntimeError, AssertionError)
+"""Errors that the replay of a forged record can raise; OpenSpiel's are RuntimeErrors."""
+
+
+def _play_again(job: Job, deals: DealSet, track: str, quick: bool) -> Row:
+    match, row, entry = job.match, job.row, job.entry
+    baseline = entry["kind"] == "baseline"
+    _check_parts(row, baseline, track, match)
+    if not baseline and track != MASKED:
+        if entry["kind"] == "model" or entry["kind"] == "checkpoint":
+            return replay_written(match, row, entry)
+        return replay_replies(match, row, list_actions=track != UNLISTED, search=not quick)
+    if match.task.startswith(TRACE):
+        if baseline:
+            return choose_output(match, entry["agent"], deals)
+        return pick_output(match, *row["history"]) | {"chances": row["chances"]}
+    if quick and row["result"] == "fault":
+        return row  # which only a search can have
+    decides = baseline and not (quick and is_search(entry["agent"]))
+    agent = BaselineAgent(entry["agent"], match, deals) if decides else None
+    ending = replay_game(match, row, agent, search=not quick)
+    return make_row(match, ending, chances=row.get("chances"), error=ending.fault or None)
+
+
+def _check_parts(row: Row, baseline: bool, track: str, match: Match) -> None:
+    """Raises ReplayError unless a record has the parts that an agent of its kind leaves."""
+    has = {key for key in ("chances", "replies") if key in row}
+    needed = set() if baseline else {"chances"} if track == MASKED else {"replies"}
+    if has != needed:
+        raise ReplayError(f"it has {sorted(has) or 'nothing'} where {sorted(needed) or 'nothing'} is needed")
+    if row.get("gave_up") and "replies" not in needed:
+        raise ReplayError("it was given up, and an agent that chooses cannot give a game up")
+    if "replies" not in needed and row["history"] is None:
+        raise ReplayError("it has no history")
+    if needed == {"chances"} and not all(chance > 0 for chance in row["chances"]):
+        raise ReplayError("chances: an action of probability 0 was taken")
+    if match.task.startswith(TRACE) and row["history"] is not None and len(row["history"]) != 1:
+        raise ReplayError(f"the history has {len(row['history'])} choices, and a trace one")
+
+
+def _compare(row: Row, played: Row) -> str:
+    """Returns in what a record differs from the episode as it was played again; "" if in nothing."""
+    for key in sorted({*row, *played}):
+        theirs, ours = row.get(key), played.get(key)
+        if theirs == ours or (key == "error" and (theirs is None) == (ours is None)):
+            continue
+        if key == "history" and theirs is not None and ours is not None:
+            at = next((i for i, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b), None)
+            return f"history: it differs from the game at move {at}"
+        return f"{key}: the file says {theirs!r:.120}, and played again it is {ours!r:.120}"
+    return ""
+
+
+def _check_results(board: Board, written: Mapping[str, Any], report: Report) -> None:
+    found = list(_diff(written, summarize(board), "results"))
+    report.findings += found[:MOST_SHOWN]
+
+
+def _diff(written: Any, found: Any, where: str) -> Iterator[str]:
+    """Yields the places in which results differ."""
+    if isinstance(found, dict) and isinstance(written, dict):
+        for key in sorted({*written, *found}):
+            if key not in written or key not in found:
+                state = "missing" if key not in written else "there, and no result"
+                yield f"{where}.{key:.80}: it is {state}"
+            else:
+                yield from _diff(written[key], found[key], f"{where}.{key}")
+    elif isinstance(found, list) and isinstance(written, list) and len(found) == len(written):
+        for number, (theirs, ours) in enumerate(zip(written, found, strict=True)):
+            yield from _diff(theirs, ours, f"{where}.{number}")
+    elif not _is_same(written, found):
+        yield f"{where}: the file says {written!r:.80}, and from the episodes it is {found!r:.80}"
+
+
+def _is_same(written: Any, found: Any) -> bool:
+    numbers = all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in (written, found)
+    )
+    if numbers:
+        return bool(abs(written - found) <= TOLERANCE * max(1.0, abs(found)))
+    return type(written) is type(found) and bool(written == found)

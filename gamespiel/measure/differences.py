@@ -1,0 +1,285 @@
+"""Paired differences of agents, deal by deal, with intervals that are right together. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from gamespiel.measure.means import (
+    CONFIDENCE,
+    Estimate,
+    count_deals,
+    estimate_mean,
+    find_difference,
+    pool_equally,
+)
+from gamespiel.measure.sequences import find_p_value, follow_mean
+
+POOLED = "all games"
+"""The name of the row over all games."""
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Column:
+    """An agent's results in one game.
+
+    Attributes:
+        estimates: Per deal, the mean over its seats of the score or of its estimate; None if an episode was a
+            fault, or was not played.
+        scores: The same of the score itself.
+        bounds: The least and the greatest that an estimate can be.
+        exact: The exact mean, which counts for every deal; None if there is none.
+    """
+
+    estimates: tuple[float | None, ...]
+    scores: tuple[float | None, ...]
+    bounds: Bounds
+    exact: float | None = None
+
+    @property
+    def reduced(self) -> bool:
+        """Whether estimates are other than scores."""
+        return self.exact is None and self.estimates != self.scores
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference in score of two agents, in one game or over all.
+
+    Attributes:
+        first: The agent from whose score the other's is taken.
+        second: The other one.
+        game: The game, or ``POOLED``.
+        estimate: The mean difference.
+        values: The differences deal by deal (pooled: round by round); empty if the difference is exact.
+        bounds: The least and the greatest that a value can be.
+        faults: Deals that are left out, because one of the two had a fault.
+        plain_spread: The standard deviation of the differences of scores as they were, if they were reduced.
+        low: The interval's lower end: all intervals of the comparison are right with 95%.
+        high: Its upper end.
+        p_value: Holm's adjusted p-value; None if the difference is exact.
+        needed: Deals of each game that would be needed; None if the difference is exact, or varied nowhere.
+        tells: The least difference that so many deals tell; None as ``needed``.
+    """
+
+    first: str
+    second: str
+    game: str
+    estimate: Estimate
+    values: tuple[float, ...]
+    bounds: Bounds
+    faults: int = 0
+    plain_spread: float | None = None
+    low: float = float("nan")
+    high: float = float("nan")
+    p_value: float | None = None
+    needed: int | None = None
+    tells: float | None = None
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def saved(self) -> float | None:
+        """The factor of deals that the estimates save over plain scores; None if they are the same."""
+        if self.plain_spread is None or not self.estimate.spread:
+            return None
+        return (self.plain_spread / self.estimate.spread) ** 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the difference as plain data."""
+        found = self.estimate
+        return {
+            "first": self.first,
+            "second": self.second,
+            "game": self.game,
+            "difference": found.mean,
+            "low": self.low,
+            "high": self.high,
+            "exact": found.exact,
+            "p_value": self.p_value,
+            "standard_error": found.error,
+            "deals": found.deals,
+            "faults": self.faults,
+            "spread": found.spread,
+            "plain_spread": self.plain_spread,
+            "factor_saved": self.saved,
+            "deals_needed": self.needed,
+            "tells": self.tells,
+        }
+
+
+def compare_columns(first: str, second: str, game: str, columns: Mapping[str, Column]) -> Difference:
+    """Returns the difference of two agents in one game, deal by deal.
+
+    Args:
+        first: The agent from whose results the other's are taken.
+        second: The other one.
+        game: The game.
+        columns: The results in this game by agent.
+    """
+    own, other = columns[first], columns[second]
+    bounds = own.bounds[0] - other.bounds[1], own.bounds[1] - other.bounds[0]
+    if own.exact is not None and other.exact is not None:
+        return Difference(first, second, game, Estimate(own.exact - other.exact), (), bounds)
+    values = _subtract(own, other, reduced=True)
+    kept = tuple(value for value in values if value is not None)
+    plain = None
+    if own.reduced or other.reduced:
+        raw = [value for value in _subtract(own, other, reduced=False) if value is not None]
+        plain = estimate_mean(raw, (-1.0, 1.0)).spread if raw else None
+    estimate = estimate_mean(kept, bounds) if kept else Estimate(float("nan"), float("inf"))
+    return Difference(first, second, game, estimate, kept, bounds, len(values) - len(kept), plain)
+
+
+def _subtract(own: Column, other: Column, *, reduced: bool) -> list[float | None]:
+    """Returns the differences deal by deal; None where one of them has no score."""
+    pair = [one.estimates if reduced else one.scores for one in (own, other)]
+    found: list[float | None] = []
+    for a, b in zip(*pair, strict=True):
+        left = own.exact if own.exact is not None else a
+        right = other.exact if other.exact is not None else b
+        found.append(None if left is None or right is None else left - right)
+    return found
+
+
+def pool_differences(
+    first: str, second: str, columns: Mapping[str, Mapping[str, Column]], singles: Sequence[Difference]
+) -> Difference:
+    """Returns the difference of two agents over all games, each with the same weight.
+
+    Args:
+        first: As ``compare_columns`` has it.
+        second: As ``compare_columns`` has it.
+        columns: Game to the results by agent.
+        singles: The differences in each game.
+    """
+    bounds = (
+        sum(one.bounds[0] for one in singles) / len(singles),
+        sum(one.bounds[1] for one in singles) / len(singles),
+    )
+    estimate = pool_equally([one.estimate for one in singles])
+    per_game = []
+    for own in columns.values():
+        a, b = own[first], own[second]
+        exact = None if a.exact is None or b.exact is None else a.exact - b.exact
+        per_game.append([exact if exact is not None else value for value in _subtract(a, b, reduced=True)])
+    rounds = [
+        sum(value for value in together if value is not None) / len(together)
+        for together in zip(*per_game, strict=False)  # games of a board may have other numbers of deals
+        if None not in together
+    ]
+    values = () if estimate.exact else tuple(rounds)
+    plain = None
+    if any(one.plain_spread is not None for one in singles):
+        spreads = [one.estimate.spread if one.plain_spread is None else one.plain_spread for one in singles]
+        plain = math.hypot(*spreads) / len(singles)
+    faults = sum(one.faults for one in singles)
+    return Difference(first, second, POOLED, estimate, values, bounds, faults, plain)
+
+
+def compare_all(
+    names: Sequence[str], columns: Mapping[str, Mapping[str, Column]], *, detect: float, anytime: bool
+) -> list[Difference]:
+    """Returns the differences of all pairs, in each game and, if there are several, over all of them.
+
+    Args:
+        names: The agents.
+        columns: Game to the results by agent.
+        detect: See ``finish_family``.
+        anytime: See ``finish_family``.
+    """
+    found: list[Difference] = []
+    for first, second in combinations(names, 2):
+        singles = [compare_columns(first, second, game, own) for game, own in columns.items()]
+        found += singles
+        if len(singles) > 1:
+            found.append(pool_differences(first, second, columns, singles))
+    return finish_family(found, detect=detect, anytime=anytime)
+
+
+def finish_family(
+    found: Sequence[Difference], *, detect: float = 0.05, anytime: bool = False
+) -> list[Difference]:
+    """Returns differences with their intervals and p-values.
+
+    All intervals together are right with a probability of 95%, and so are all claims by adjusted p-values.
+    Exact differences do not count among them.
+
+    Args:
+        found: The differences.
+        detect: The difference for which the needed deals are counted.
+        anytime: Whether somebody looked at the results before all deals were played: then intervals and
+            p-values are those of confidence sequences.
+    """
+    sampled = [one for one in found if not one.estimate.exact]
+    confidence = share_confidence(CONFIDENCE, len(sampled))
+    adjusted = iter(adjust_by_holm([_find_p_value(one, anytime) for one in sampled]))
+    return [_finish(one, confidence, detect, anytime, adjusted) for one in found]
+
+
+def _find_p_value(one: Difference, anytime: bool) -> float:
+    if not one.values:
+        return 1.0
+    return find_p_value(one.values, one.bounds) if anytime else one.estimate.p_value()
+
+
+def _finish(
+    one: Difference, confidence: float, detect: float, anytime: bool, adjusted: Iterator[float]
+) -> Difference:
+    """Returns a difference with its interval, its p-value and the deals that it needs."""
+    estimate = one.estimate
+    if estimate.exact:
+        return replace(one, low=estimate.mean, high=estimate.mean)
+    p_value = next(adjusted)
+    if not one.values:
+        return replace(one, low=one.bounds[0], high=one.bounds[1], p_value=p_value)
+    low, high = (
+        map(float, follow_mean(one.values, one.bounds, confidence)[-1])
+        if anytime
+        else estimate.interval(confidence)
+    )
+    deals = len(one.values)
+    return replace(
+        one,
+        low=max(low, one.bounds[0]),
+        high=min(high, one.bounds[1]),
+        p_value=p_value,
+        needed=count_deals(estimate.spread, detect, confidence) if estimate.spread else None,
+        tells=find_difference(estimate.spread, deals, confidence) if estimate.spread else None,
+    )
+
+
+def decisive(differences: Sequence[Difference]) -> list[Difference]:
+    """Returns the differences that say when it is clear: those over all games, or of the only game."""
+    pooled = [one for one in differences if one.game == POOLED]
+    return pooled or list(differences)
+
+
+def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
+    """Returns Holm's adjusted p-values (Holm 1979), in the order given.
+
+    Those of at most 0.05 may be called differences, and the probability that any such claim is wrong is at
+    most 0.05, however the comparisons depend on each other.
+    """
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        adjusted[i] = largest
+    return adjusted
+
+
+def share_confidence(confidence: float, members: int) -> float:
+    """Returns the confidence of each interval of a family, so that all are right with ``confidence``.
+
+    It is Bonferroni's, which holds however the intervals depend on each other.
+    """
+    return 1 - (1 - confidence) / max(1, members)

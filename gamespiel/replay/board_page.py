@@ -1,0 +1,240 @@
+"""``gamespiel leaderboard --html``: one page with a board's tables and its games. It loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from game_gym.text_env import read_unlisted
+from game_gym.transcript import positions
+from gamespiel.errors import InvalidValueError
+from gamespiel.measure.board.agents import BOARD_TRACKS
+from gamespiel.measure.board.benchmark import ANCHORS, TRACE, load_task
+from gamespiel.measure.board.episodes import open_choices
+from gamespiel.measure.board.table import describe_agent, order_agents
+from gamespiel.replay.page import encode_record, fill_page
+from gamespiel.tracks import UNLISTED
+from task_gym.errors import shown
+from task_gym.files import write_atomically
+from task_gym.replies import whole_reply
+
+SHOWN = 300
+"""The most episodes of a page."""
+
+LARGEST = 30_000_000
+"""The most characters of a page's episodes."""
+
+STYLE = """
+.board table { border-collapse: collapse; font-size: .85rem; margin: .5rem 0 1.5rem; }
+.board th, .board td { border: 1px solid var(--line); padding: .2rem .5rem; text-align: right; }
+.board th:first-child, .board td:first-child { text-align: left; }
+.board .wide { overflow-x: auto; }
+.board h1 { font-size: 1.5rem; } .board h2 { font-size: 1.2rem; } .board h3 { font-size: 1rem; }
+.board .clear { font-weight: bold; }
+"""
+
+
+def write_board_page(data: Mapping[str, Any], html: Path) -> int:
+    """Writes the page of a board; returns the number of its episodes.
+
+    Raises:
+        InvalidValueError: its name does not end in .html.
+        TaskGymError: an episode cannot be played again.
+    """
+    check_page(html)
+    episodes: list[str] = []
+    size = 0
+    for record in _choose_records(data):
+        text = encode_record(record)
+        size += len(text)
+        if episodes and size > LARGEST:
+            break
+        episodes.append(text)
+    html.parent.mkdir(parents=True, exist_ok=True)
+    title = f"GameSpiel leaderboard: {escape(data['track'])}"
+    write_atomically(html, fill_page(episodes, title=title, before=render_tables(data), style=STYLE))
+    return len(episodes)
+
+
+def check_page(html: Path) -> None:
+    """Raises InvalidValueError unless a page's name ends in .html."""
+    if html.suffix != ".html":
+        raise InvalidValueError(f"--html must end in .html, not {shown(str(html))}")
+
+
+def render_tables(data: Mapping[str, Any]) -> str:
+    """Returns a board's tables as HTML, in which every text of the file is escaped."""
+    parts = ['<section class="board">', "<h1>Leaderboard</h1>", _render_head(data)]
+    for kind, found in data["results"].items():
+        order = order_agents(found)
+        if order:
+            parts += [f"<h2>{escape(kind)}</h2>", *_render_kind(found, order)]
+    return "\n".join([*parts, "</section>\n"])
+
+
+def _render_head(data: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{name} {value}" for name, value in data["versions"].items())
+    lines = (
+        f"Benchmark {data['benchmark']}, deals {data['deals']}, {data['rounds']} planned for each task.",
+        f"Track {data['track']}: {BOARD_TRACKS.get(data['track'], '')}.",
+        f"Everybody meets {', '.join(ANCHORS)} on the same deals, from every seat; a search's /N is that "
+        "part of the game's own budget.",
+        f"Played with {versions}. sha256 {data['sha256']}.",
+    )
+    return "".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
+def _render_kind(found: Mapping[str, Any], order: Sequence[str]) -> Iterator[str]:
+    head = ("agent", "score", "rating", "95%", "tasks", "deals per task", "episodes")
+    yield _render_table(head, ([name, *describe_agent(found, name)] for name in order))
+    if found["differences"]:
+        yield "<h3>Paired differences</h3><p>The intervals are right together with 95%.</p>"
+        yield _render_differences(found["differences"])
+    yield "<h3>Scores by task</h3><p>Mean score, 95% interval, and deals.</p>"
+    tasks = list(next(iter(found["agents"].values()))["tasks"])
+    rows = (
+        [task, *(_describe_cell(found["agents"][name]["tasks"][task]) for name in order)] for task in tasks
+    )
+    yield _render_table(("task", *order), rows)
+    yield "<h3>Scores against each opponent</h3>"
+    yield _render_table(("task", "opponent", *order), _list_anchors(found, order, tasks))
+
+
+def _render_table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
+    return f'<div class="wide"><table><tr>{top}</tr>\n{body}</table></div>'
+
+
+def _render_differences(rows: Sequence[Mapping[str, Any]]) -> str:
+    head = ("agents", "difference", "interval", "p", "tasks", "deals")
+    listed = []
+    for row in rows:
+        p_value = "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"
+        listed.append(
+            [
+                f"{row['first']} - {row['second']}",
+                f"{row['difference']:+.3f}",
+                f"{row['low']:+.3f} … {row['high']:+.3f}",
+                p_value,
+                str(row["tasks"]),
+                str(row["deals"]),
+            ]
+        )
+    return _render_table(head, listed)
+
+
+def _describe_cell(cell: Mapping[str, Any]) -> str:
+    if "refused" in cell:
+        return "-"
+    if "score" not in cell:
+        return "not played" if not cell["faults"] else f"{cell['faults']} faults"
+    faults = f", {cell['faults']} faults" if cell["faults"] else ""
+    return f"{cell['score']:.3f} ({cell['low']:.2f} … {cell['high']:.2f}), {cell['deals']}{faults}"
+
+
+def _list_anchors(
+    found: Mapping[str, Any], order: Sequence[str], tasks: Sequence[str]
+) -> Iterator[list[str]]:
+    for task in tasks:
+        cells = [found["agents"][name]["tasks"][task].get("against", {}) for name in order]
+        count = max(map(len, cells), default=0)
+        for place in range(count):
+            own = [list(cell.items())[place] if place < len(cell) else ("", None) for cell in cells]
+            opponent = next((name for name, value in own if value is not None), "")
+            yield [task, opponent, *("-" if value is None else f"{value['score']:.3f}" for _, value in own)]
+
+
+def _choose_records(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields the records of the episodes that a page shows: first one of each agent and task, and so on.
+
+    Of a deal, the games against the strongest opponent come first.
+    """
+    queues = []
+    for entry in data["agents"]:
+        by_task: dict[str, list[Mapping[str, Any]]] = {}
+        for row in entry["episodes"]:
+            by_task.setdefault(row["task"], []).append(row)
+        for rows in by_task.values():
+            first = [row for row in rows if row["deal"] == rows[0]["deal"]]
+            rest = rows[len(first) :]
+            queues.append((entry["name"], [*reversed(first), *rest]))
+    left = SHOWN
+    for place in range(max((len(rows) for _, rows in queues), default=0)):
+        for name, rows in queues:
+            if place < len(rows) and left:
+                left -= 1
+                yield make_record(rows[place], name, data["track"])
+
+
+def make_record(row: Mapping[str, Any], player: str, track: str) -> dict[str, Any]:
+    """Returns an episode as the replay page takes it."""
+    trace = row["task"].startswith(TRACE)
+    turns, final = _list_choices(row) if trace else (_list_turns(row, track), f"Result: {row['result']}")
+    return {
+        "player": player,
+        "env_type": "trace" if trace else "openspiel",
+        "params": None,
+        "task_id": row["task_id"],
+        "seed": row["seed"],
+        "game": row["task"],
+        "seat": row["seat"],
+        "opponent": row["opponent"],
+        "result": row["result"],
+        "score": row["score"],
+        "success": (row["score"] or 0.0) > 0.5,
+        "returns": row["returns"],
+        "history": None if trace else row["history"],
+        "turns": turns,
+        "final_observation": final,
+    }
+
+
+def _list_choices(row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
+    env = open_choices()
+    text, info = env.reset(seed=row["seed"], options={"task_id": row["task_id"]})
+    said = row.get("replies")
+    action = None if said is not None else row["history"][0]
+    answer = "".join(said) if said is not None else str(action)
+    turn = _make_turn(info["legal_actions"], None, action, answer) | {"observation": text}
+    assert env.trace is not None
+    return [turn], f"The program prints:\n{env.trace.truth}\nscore {row['score']}"
+
+
+def _make_turn(legal: list[int], names: list[str] | None, action: int | None, answer: str) -> dict[str, Any]:
+    return {
+        "observation": "",
+        "legal_actions": legal,
+        "names": names,
+        "action": action,
+        "answer": answer,
+        "probabilities": None,
+        "value": None,
+        "reward": 0.0,
+    }
+
+
+def _list_turns(row: Mapping[str, Any], track: str) -> list[dict[str, Any]]:
+    variant = load_task(row["task_id"]).variant
+    seat, turns = row["seat"], []
+    read = read_unlisted if track == UNLISTED else whole_reply
+    chances, replies = iter(row.get("chances", ())), list(reversed(row.get("replies", ())))
+    for state, moves in positions(variant, row["history"] or []):
+        own = next((move for move in moves if move.player == seat), None)
+        if own is None:
+            continue
+        legal = state.legal_actions(seat)
+        names = variant.choices(state, seat, legal)[0]
+        while replies:
+            reply = replies.pop()
+            if read(reply, legal, names) == own.action:
+                turns.append(_make_turn(legal, names, own.action, reply))
+                break
+            turns.append(_make_turn(legal, names, None, reply))
+        else:
+            chance = next(chances, None)
+            answer = own.name if chance is None else f"{own.name}, probability {chance:.3f}"
+            turns.append(_make_turn(legal, names, own.action, answer))
+    return turns

@@ -1,1 +1,0 @@
-"""Statistics of comparisons, as pure functions of numbers: means over deals, families, sequences, ratings."""

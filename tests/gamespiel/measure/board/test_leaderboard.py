@@ -1,0 +1,329 @@
+"""``gamespiel leaderboard``: the deals, who enters where, budgets, stops, what is kept, and the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from game_gym.games import TABLE
+from gamespiel.cli import main
+from gamespiel.errors import InvalidValueError
+from gamespiel.measure.board.agents import describe, list_tasks, read_agents
+from gamespiel.measure.board.anchors import SCALES
+from gamespiel.measure.board.benchmark import (
+    GAMES,
+    TASK_NAMES,
+    DealSet,
+    explain_refusal,
+    list_anchors,
+    load_task,
+    parse_deals,
+    resolve_opponent,
+)
+from gamespiel.measure.board.file import BoardError, load_board, lock_board
+from gamespiel.measure.board.results import summarize
+from gamespiel.measure.board.run import BoardOptions
+from gamespiel.measure.board.verification import inspect_board
+from gamespiel.replay.board_page import make_record, render_tables, write_board_page
+from gamespiel.replay.page import describe_record
+from gamespiel.tracks import MASKED
+from tests.gamespiel.measure.board.conftest import AGENTS, find_rows, forge, play, read, shrink
+from trace_gym.programs.builtin.tasks import split
+
+SEEDS = {"leduc_poker": 3738917040, "chess": 3188123317, "trace/strings": 3945051130}
+"""The first 8 bytes of SHA-256 of "gamespiel-1/fixed/deal/TASK/0", modulo 2**32 - 200."""
+
+LATER = "2026-12-24:" + "0123456789abcdef" * 4
+
+
+def test_deals_follow_from_their_name_by_sha_256() -> None:
+    for name in ("fixed", LATER):
+        digest = sha256(f"gamespiel-1/{name}/deal/leduc_poker/0".encode()).digest()
+        match = DealSet(name).list_matches("leduc_poker", 0)[0]
+        assert match.seed == int.from_bytes(digest[:8], "big") % (2**32 - 200)
+        # leduc_poker has index 2 in the table.
+        assert match.task_id == 200_000_000 + int.from_bytes(digest[8:16], "big") % 100_000_000
+
+
+def test_the_fixed_deals_never_change() -> None:
+    assert {task: DealSet().list_matches(task, 0)[0].seed for task in SEEDS} == SEEDS
+    assert sorted(GAMES) == sorted(TABLE) and len(TASK_NAMES) == 22 + 16
+
+
+def test_every_seat_meets_every_anchor_on_the_same_deal() -> None:
+    matches = DealSet().list_matches("hearts", 3)
+    assert len(matches) == 12 and {match.seat for match in matches} == {0, 1, 2, 3}
+    assert len({match.opponent for match in matches}) == 3
+    assert len({(match.seed, match.task_id) for match in matches}) == 1
+    assert [match.opponent for match in DealSet().list_matches("goofspiel", 0)] == ["random"] * 2 + [
+        "first"
+    ] * 2
+    assert [match.opponent for match in DealSet().list_matches("2048", 0)] == ["none"]
+
+
+def test_the_first_ten_deals_of_a_family_have_all_levels() -> None:
+    found = [split(DealSet().list_matches("trace/strings", deal)[0].task_id) for deal in range(10)]
+    assert found == [("strings", level) for level in range(1, 11)]
+
+
+def test_a_part_of_a_budget_is_that_part_of_its_rollouts() -> None:
+    """othello has 1000 x 20: a hundredth are 200 rollouts. liars_dice has 3000 x 200: 6,000 are 3000 x 2."""
+    othello, dice = (
+        load_task(DealSet().list_matches(game, 0)[0].task_id).variant for game in ("othello", "liars_dice")
+    )
+    assert resolve_opponent("mcts/100", othello) == "mcts:200x1"
+    assert resolve_opponent("mcts/100", dice) == "mcts:3000x2"
+    assert resolve_opponent("mcts/1000000", othello) == "mcts:2x1"
+    assert resolve_opponent("mcts:7x2", othello) == "mcts:7x2"
+    assert resolve_opponent("random", dice) == "random"
+
+
+def test_searches_enter_what_they_can_play() -> None:
+    for game in ("goofspiel", "2048", "solitaire", "trace/strings"):
+        assert explain_refusal("mcts/100", game)
+    assert "moves are simultaneous" in explain_refusal("mcts:5", "goofspiel")
+    assert "more than 0.3 s" in explain_refusal("mcts", "chess")
+    assert not explain_refusal("mcts", "leduc_poker")
+    entry = describe(read_agents(["ismcts/100"], MASKED)[0], MASKED)
+    assert list_tasks(entry, MASKED) == ["leduc_poker", "hearts", "gin_rummy"]
+
+
+def test_deals_have_a_date_and_a_hash() -> None:
+    assert parse_deals(LATER).name == LATER
+    wrong = ("", "Fixed", "2026-12-24", "2026-12-24:xyz", "2026-02-30:" + "0" * 64, "2026-12-24:" + "A" * 64)
+    for text in wrong:
+        with pytest.raises(InvalidValueError, match="allowed: fixed, or DATE:HASH"):
+            parse_deals(text)
+
+
+@pytest.mark.parametrize(
+    ("names", "track", "said"),
+    [
+        (["randm"], "masked", "no such run, and no such agent.*did you mean 'random'"),
+        (["random", "random"], "masked", "has 'random' twice"),
+        (["One=random", "one=first"], "masked", "has the names 'One' and 'one'"),
+        (
+            ["openai:\u043c@http://127.0.0.1:1/v1"],
+            "unmasked",
+            r"the name 'openai:.u043c@.*, allowed: printable",
+        ),
+        (["openai:m@http://127.0.0.1:1/v1"], "masked", "writes replies"),
+        (["model:tyni"], "masked", "did you mean 'tiny'"),
+        (["random"], "maskd", "did you mean 'masked'"),
+    ],
+)
+def test_agents_that_are_none(names: list[str], track: str, said: str) -> None:
+    with pytest.raises(InvalidValueError, match=said):
+        read_agents(names, track)
+
+
+# -- boards that are played --------------------------------------------------------------------------------
+
+
+def test_a_board_is_the_same_however_often_it_was_stopped(board: Path, tmp_path: Path) -> None:
+    path = tmp_path / "parts.json"
+    seen = []
+    for games in (1, 10, 10, None):
+        data = play(path, *AGENTS, rounds=2, games=games)
+        seen.append(sum(len(entry["episodes"]) for entry in data["agents"]))
+    assert seen[0] == 1 and seen == sorted(set(seen))
+    assert path.read_bytes() == board.read_bytes()
+    assert not list(tmp_path.glob("*.journal"))
+    grown = tmp_path / "grown.json"
+    play(grown, "random")
+    play(grown, *AGENTS)
+    play(grown, *AGENTS, rounds=2)
+    assert grown.read_bytes() == board.read_bytes()
+    with pytest.raises(BoardError, match="has another 'first': agent is 'first' there, and 'random' here"):
+        play(board, "first=random")
+
+
+def test_a_gap_counts_for_nothing_after_it(board: Path) -> None:
+    """The journal of processes may have a later deal and not an earlier one, and a line that a kill cut."""
+    data = read(board)
+    rows = [row for row in data["agents"][1]["episodes"] if row["deal"] == 1 and row["task"] == "goofspiel"]
+    path = board.with_name("gap.json")
+    play(path, "first", games=1)
+    journal = path.with_name("gap.json.journal")
+    head = {"deals": "fixed", "track": "masked"}
+    lines = [head, {"unit": ["first", "goofspiel", 1], "rows": rows}]
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"unit":["first","go')
+    found = play(path, "first", rounds=2, games=1)
+    assert [row["task"] for row in found["agents"][0]["episodes"]] == ["trace/strings", "blackjack"]
+    assert journal.exists()  # it is not lost either
+    assert len(find_rows(play(path, "first", rounds=2), 0, "goofspiel")) == 8
+
+
+def test_a_model_that_is_here_plays_and_its_choices_are_legal(small: None, tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    data = play(path, "tiny=model:tiny", "random")
+    entry = data["agents"][0]
+    assert entry["env_type"] == "openspiel" and entry["model"] == "tiny" and not entry["asking"]["rules"]
+    assert {row["task"] for row in entry["episodes"]} == {"blackjack", "leduc_poker", "goofspiel"}
+    assert all(0 < chance <= 1 for row in entry["episodes"] for chance in row["chances"])
+    report = inspect_board(path)
+    assert report.findings == [] and "is what the author says" in report.notes[0]
+    assert data["results"]["games"]["agents"]["tiny"]["tasks_played"] == 3
+
+
+def test_a_model_that_sees_no_list_is_asked_for_names(small: None, tmp_path: Path) -> None:
+    path = tmp_path / "names.json"
+    data = play(path, "tiny=model:tiny", "random", track="unlisted", games=8)
+    asking = data["agents"][0]["asking"]  # the preset's own is "number", with the list
+    assert asking["answer"] == "name" and asking["list_actions"] is False
+    assert inspect_board(path).findings == []
+    with pytest.raises(BoardError, match="is a board of --track unlisted, and --track unmasked was asked"):
+        play(path, "random", track="unmasked")
+    report = forge(path, lambda data: data["agents"][0]["asking"].update(list_actions=True))
+    said = "asking: list_actions is True, and False on the track 'unlisted'"
+    assert any(said in finding for finding in report.findings)
+
+
+def test_two_commands_do_not_play_one_board(tmp_path: Path, small: None) -> None:
+    path = tmp_path / "one.json"
+    with lock_board(path), pytest.raises(BoardError, match="another command plays the board"):
+        play(path, "random", games=1)
+    play(path, "random", games=1)
+
+
+@pytest.mark.launch
+def test_processes_play_what_one_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes have the whole benchmark, whose first two tasks are families of programs."""
+    names = ("trace/arithmetic", "trace/strings")
+    shrink(monkeypatch, names)
+    alone, together = tmp_path / "alone.json", tmp_path / "together.json"
+    play(alone, "random", "first")
+    play(together, "random", "first", processes=2)
+    assert alone.read_bytes() == together.read_bytes()
+
+
+def test_board_options_out_of_range() -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"path": Path("board.txt")}, "must end in .json or .json.gz, not 'board.txt'"),
+        ({"rounds": 0}, "--rounds must be 1 … 10,000, not 0"),
+        ({"seconds": float("nan")}, "--seconds must be above 0, not nan"),
+        ({"games": 0}, "--games must be at least 1"),
+        ({"processes": 1000}, "--processes must be 1 … 256"),
+    ]
+    for options, said in wrong:
+        with pytest.raises(InvalidValueError, match=said):
+            BoardOptions(**({"path": Path("board.json")} | options))
+
+
+@pytest.mark.usefixtures("small", "here")
+def test_the_command_plays_and_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["leaderboard", "--board", "b.json", "--agents", "random", "first", "--html", "b.html"]) == 0
+    assert "games, track masked, deals fixed" in " ".join(capsys.readouterr().out.split())
+    before = Path("b.json").read_bytes()
+    assert main(["leaderboard", "--board", "b.json"]) == 0  # only shown
+    assert Path("b.json").read_bytes() == before and Path("b.html").exists()
+    assert main(["leaderboard", "--board", "none.json"]) == 2
+    assert main(["leaderboard", "--board", "b.json", "--agents", "random", "--html", "b.txt"]) == 2
+
+
+def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:
+    alone = load_board(board)
+    crowd = load_board(board)
+    for number in range(20):
+        crowd.entries[f"twin{number}"] = {**alone.entries["first"], "name": f"twin{number}"}
+        crowd.played |= {
+            (f"twin{number}", *unit[1:]): rows for unit, rows in alone.played.items() if unit[0] == "first"
+        }
+    few, many = (summarize(one)["games"]["agents"] for one in (alone, crowd))
+    assert {name: many[name]["rating"] for name in AGENTS} == {name: few[name]["rating"] for name in AGENTS}
+    assert few["mcts:4"]["rating"]["games"] == 1 and many["twin7"]["rating"]["games"] == 2
+
+
+def test_every_game_of_several_players_has_a_scale() -> None:
+    """``random`` is the first anchor and has 0; what equals score is 1/2 in games of two sides."""
+    for game in GAMES:
+        variant = load_task(DealSet().list_matches(game, 0)[0].task_id or 0).variant
+        assert (game in SCALES) == (variant.players > 1)
+        if variant.players > 1:
+            scale = SCALES[game]
+            assert len(scale.anchors) == len(list_anchors(variant)) and scale.anchors[0] == 0
+            assert scale.ties >= 0 and (scale.bias == 0 or variant.players > 2)
+
+
+# -- the page: it has everything, it loads nothing, and no text of a file becomes a script -----------------
+
+
+EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">%DATA% %SCRIPT% \' " &'
+
+
+class Reader(HTMLParser):
+    """Collects elements, and the attributes by which a page could run or load something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def read_page(path: Path) -> tuple[Reader, list[dict[str, Any]]]:
+    text = path.read_text(encoding="utf-8")
+    reader = Reader()
+    reader.feed(text)
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found
+    return reader, json.loads(found[1])
+
+
+def test_the_page_has_tables_and_games(board: Path, tmp_path: Path) -> None:
+    data, html = read(board), tmp_path / "page.html"
+    count = write_board_page(data, html)
+    reader, games = read_page(html)
+    assert count == len(games) == 62  # all of them
+    assert {game["game"] for game in games} == {"trace/strings", "blackjack", "leduc_poker", "goofspiel"}
+    text = "".join(reader.texts)
+    assert data["sha256"] in text and "Paired differences" in text
+    score = data["results"]["games"]["agents"]["first"]["score"]
+    assert f"{score:.3f} ±" in text
+    assert "src" not in reader.attributes and not any(name.startswith("on") for name in reader.attributes)
+    assert not re.search(r"(https?:)?//[a-z]", html.read_text().replace("http://www.w3.org", ""))
+    with pytest.raises(InvalidValueError, match=r"--html must end in .html"):
+        write_board_page(data, tmp_path / "page.txt")
+
+
+def test_no_text_of_a_file_becomes_a_script(board: Path, tmp_path: Path) -> None:
+    plain, forged = tmp_path / "plain.html", tmp_path / "forged.html"
+    data = read(board)
+    write_board_page(data, plain)
+    changed = json.loads(json.dumps(data).replace('"random"', json.dumps(EVIL)))
+    changed["deals"] = changed["track"] = EVIL
+    changed["versions"] = {EVIL: EVIL}
+    # Opponents by that name are not played again; only the tables have it.
+    for entry, own in zip(changed["agents"], data["agents"], strict=True):
+        entry["episodes"] = own["episodes"]
+    write_board_page(changed, forged)
+    expected, games = read_page(plain)
+    found, shown = read_page(forged)
+    assert sorted(found.tags) == sorted(expected.tags) and set(found.attributes) == set(expected.attributes)
+    assert EVIL in "".join(found.texts) and len(shown) == len(games)
+    assert any(game["player"] == EVIL for game in shown)
+    assert "<img" not in render_tables(changed)
+
+
+def test_replies_that_were_refused_are_turns_of_their_own(board: Path) -> None:
+    row = find_rows(read(board), 1, "leduc_poker")[0]
+    game = describe_record(make_record(row, "me", "masked"))
+    own = [turn["action"] for turn in game["turns"]]
+    assert game["score"] == row["score"] and own and set(own) <= {0, 1, 2}
+    replies = ["no idea", *map(str, own)]
+    told = describe_record(make_record({**row, "replies": replies}, "me", "unmasked"))
+    assert [turn["action"] for turn in told["turns"]] == [None, *own]
+    assert [turn["answer"] for turn in told["turns"]] == replies

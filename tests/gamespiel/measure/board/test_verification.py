@@ -1,0 +1,377 @@
+"""``gamespiel verify`` and files of boards: an honest board passes, and each forgery is found.
+
+The forgers of these files are careful: they correct every digest and, if they change episodes, all results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamespiel.cli import main
+from gamespiel.measure.board import file as files
+from gamespiel.measure.board import verification
+from gamespiel.measure.board.agents import describe, read_agents
+from gamespiel.measure.board.benchmark import DealSet
+from gamespiel.measure.board.episodes import pick_output
+from gamespiel.measure.board.file import BoardError, read_bytes, write_board
+from gamespiel.measure.board.verification import Job, explain_episode, inspect_board
+from tests.gamespiel.endpoints.models import Body, ModelStub, chatty
+from tests.gamespiel.measure.board.conftest import Edit, find_rows, forge, play, read
+
+SHIPPED = Path(__file__).parents[3] / "benchmarks" / "results" / "leaderboard.json.gz"
+LATER = "2026-12-24:" + "0123456789abcdef" * 4
+
+
+def test_an_honest_board_passes(board: Path) -> None:
+    for quick in (False, True):
+        report = inspect_board(board, quick=quick)
+        assert report.findings == []
+        # random: 1 trace, 1 blackjack, 6 leduc_poker, 4 goofspiel; the search 7 of them.
+        assert report.episodes == 2 * (12 + 12 + 7)
+    assert [note for note in report.notes if "--quick" not in note] == []
+
+
+def test_the_command_says_so(board: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(board)]) == 0
+    assert "everything that can be checked is as it says" in " ".join(capsys.readouterr().out.split())
+    data = read(board)
+    find_rows(data, 0, "leduc_poker")[0]["score"] = 1.0
+    write_board(board, data)
+    assert main(["verify", str(board), "--quick"]) == 2
+    printed = capsys.readouterr()
+    assert "WRONG: agents.0 'random'" in printed.out and "is not what it says" in printed.err
+
+
+def _drop_loss(data: dict[str, Any]) -> None:
+    rows = data["agents"][0]["episodes"]
+    rows.remove(next(row for row in rows if row["result"] == "loss" and row["task"] == "leduc_poker"))
+
+
+def _copy_game(data: dict[str, Any]) -> None:
+    """Puts one deal's game in the place of another's, and keeps the other's address."""
+    rows = find_rows(data, 2, "leduc_poker")
+    rows[6] |= {key: rows[0][key] for key in ("score", "result", "returns", "history")}
+
+
+def _swap_labels(data: dict[str, Any]) -> None:
+    """The stronger agent's games under a weaker name: the search says that it is ``random``."""
+    data["agents"][0] |= {"name": "mcts:4", "agent": "mcts:4"}
+    data["agents"][2] |= {"name": "random", "agent": "random"}
+
+
+def _change_opponent(data: dict[str, Any]) -> None:
+    """The opponent of goofspiel bids another card: the second number of a pair, or the first."""
+    row = find_rows(data, 0, "goofspiel")[0]
+    at = 1 if row["seat"] == 0 else 0
+    start = len(row["history"]) % 2  # a chance move may be before the bids
+    row["history"][start + at] = (row["history"][start + at] + 1) % 3
+
+
+def _change_chance(data: dict[str, Any]) -> None:
+    row = find_rows(data, 0, "leduc_poker")[0]
+    row["history"][0] = next(card for card in range(6) if card not in row["history"][:2])
+
+
+def _change_choice(data: dict[str, Any]) -> None:
+    row = find_rows(data, 0, "trace/strings")[0]
+    row["history"] = [(row["history"][0] + 1) % 2]
+
+
+def _give_up(data: dict[str, Any]) -> None:
+    row = find_rows(data, 2, "leduc_poker")[1]
+    row["history"].pop()
+    row["gave_up"] = True
+
+
+def _edit_episodes(agent: int, change: Callable[[list[dict[str, Any]]], object]) -> Edit:
+    return lambda data: change(data["agents"][agent]["episodes"])
+
+
+def _edit_loss(agent: int, task: str, **changes: Any) -> Edit:
+    """Changes an agent's first record of a task that scores below 1/2."""
+    return lambda data: next(r for r in find_rows(data, agent, task) if r["score"] < 0.5).update(changes)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (
+            _edit_loss(1, "leduc_poker", score=1.0),
+            r"agents.1 'first', episode \d+ \(leduc_poker, deal 0.*score: the file says 1.0",
+        ),
+        (_drop_loss, r"agents.0 'random', .*: address: missing is leduc_poker, deal \d, seat \d against"),
+        (
+            _edit_episodes(1, lambda rows: rows.append(dict(rows[3]))),
+            r"agents.1 'first', address: \S+, deal 0, seat \d against \S+ is there 2 times",
+        ),
+        (_copy_game, r"agents.2 'mcts:4', episode 8 \(leduc_poker, deal 1.*move \d+: the file says action"),
+        (_swap_labels, r"agents.0 'mcts:4', episode 0: address: missing is blackjack"),
+        (
+            _change_opponent,
+            r"agents.0 'random', episode \d+ \(goofspiel, deal 0.*move \d+: .* action \d+, and",
+        ),
+        (
+            _change_chance,
+            r"agents.0 'random', episode \d+ \(leduc_poker, deal 0.*move 0: the file says action",
+        ),
+        (
+            _change_choice,
+            r"agents.0 'random', episode 0 \(trace/strings, deal 0.*differs from the game at move 0",
+        ),
+        (
+            _edit_loss(0, "goofspiel", result="fault", score=None),
+            r"agents.0 'random', episode \d+ \(goofspiel.*: (result|score): the file says",
+        ),
+        (
+            lambda data: find_rows(data, 1, "leduc_poker")[2]["history"].pop(),
+            r"agents.1 'first', episode \d+ \(leduc_poker",
+        ),
+        (_give_up, r"agents.2 'mcts:4', episode 2 \(leduc_poker"),
+        (
+            _edit_episodes(0, lambda rows: rows.append({**rows[0], "deal": 2})),
+            r"agents.0 'random', episode 24: address: no more episodes were planned \(2 rounds\)",
+        ),
+        (
+            lambda data: data.update(deals=LATER),
+            r"agents.0 'random', episode \d+ .*seed is \d+, and the deal has \d+",
+        ),
+    ],
+)
+def test_a_forged_episode_is_found(board: Path, edit: Edit, said: str) -> None:
+    # A forger of addresses cannot correct the results too: only whole deals enter them.
+    report = forge(board, edit)
+    assert any(re.search(said, line) for line in report.findings), report.findings
+
+
+def _raise(values: Any, key: int | str, by: float) -> None:
+    values[key] += by
+
+
+@pytest.mark.parametrize(
+    ("edit", "where"),
+    [
+        (
+            lambda games: _raise(games["agents"]["first"]["rating"], "points", 5.0),
+            "agents.first.rating.points: the file says",
+        ),
+        (
+            lambda games: _raise(games["agents"]["first"]["tasks"]["leduc_poker"], "low", 0.01),
+            "agents.first.tasks.leduc_poker.low: the file says",
+        ),
+        (lambda games: games["agents"].pop("random"), "agents.random: it is missing"),
+        (lambda games: games["agents"].update(me={"score": 1.0}), "agents.me: it is there, and no result"),
+    ],
+)
+def test_a_forged_result_is_found(board: Path, edit: Edit, where: str) -> None:
+    report = forge(board, lambda data: edit(data["results"]["games"]), results=False)
+    assert (
+        [one for one in report.findings if one.startswith(f"results.games.{where}")] == report.findings != []
+    )
+
+
+def test_agents_of_different_tracks_are_not_rated_together(board: Path) -> None:
+    report = forge(board, lambda data: data["agents"][1].update(track="unmasked"), results=False)
+    (finding,) = [line for line in report.findings if "track" in line]
+    assert "agents.1 'first': it is of track 'unmasked'" in finding and "not rated together" in finding
+
+
+def test_a_deal_that_was_taken_from_the_end_is_counted(board: Path) -> None:
+    """Nobody can tell it from one that was not played, so it is said how many there are: 7 of 8."""
+
+    def edit(data: dict[str, Any]) -> None:
+        rows = data["agents"][0]["episodes"]
+        rows[:] = [row for row in rows if (row["task"], row["deal"]) != ("goofspiel", 1)]
+
+    report = forge(board, edit)
+    assert report.findings == []
+    assert any("agents.0 'random': 7 of 8 deals are there, the first ones" in note for note in report.notes)
+
+
+def test_a_changed_byte_is_found(board: Path) -> None:
+    """Without any correction: in a name, in a space that was added, in a digit of a digest."""
+    content = board.read_bytes()
+    for old, new in (
+        (b'"rounds":2', b'"rounds":3'),
+        (b'"rounds":2', b'"rounds": 2'),
+        (b'"sha256":"', b'"sha256":"0'),
+    ):
+        board.write_bytes(content.replace(old, new, 1))
+        found = inspect_board(board, quick=True).findings
+        assert any(line.startswith(("byte ", "sha256: the file says")) for line in found)
+    board.write_bytes(content + b" ")
+    assert any(f"byte {len(content):,}" in line for line in inspect_board(board, quick=True).findings)
+
+
+def test_a_models_choice_among_outputs_is_scored_again(small: None) -> None:
+    """The model's trace has a probability beside what a baseline's has."""
+    match = DealSet().list_matches("trace/strings", 0)[0]
+    row = pick_output(match, 0) | {"chances": [0.5]}
+    entry = describe(read_agents(["model:tiny-trace"], "masked")[0], "masked")
+
+    def explain(given: dict[str, Any]) -> str:
+        return explain_episode(Job("", match, given, entry), DealSet(), "masked", True)
+
+    assert explain(row) == ""
+    assert "score: the file says" in explain({**row, "score": 1.0 - row["score"]})
+    assert "probability 0" in explain({**row, "chances": [0.0]})
+    assert "given up" in explain({**row, "gave_up": True})
+
+
+def talk(body: Body) -> str:
+    """Replies of all kinds in games, and 7 as what a program prints."""
+    return chatty(body) if "Legal Actions:" in str(body["messages"]) else "7"
+
+
+def answer_unlisted(body: Body) -> str:
+    """The number of an action first, then names of which some game knows one."""
+    said = [line["content"] for line in body["messages"]]
+    assert not any("Legal Actions:" in text for text in said)
+    return "7" if len(said) < 2 else ("1", "Call", "Hit")[(len(said) // 2 - 1) % 3]
+
+
+def test_without_a_list_a_reply_is_a_name(small: None, tmp_path: Path) -> None:
+    path = tmp_path / "board.json"
+    with ModelStub(answer_unlisted) as model:
+        data = play(path, f"talker=openai:m@{model.url}", track="unlisted", rounds=1)
+    assert inspect_board(path).findings == []
+    rows = find_rows(data, 0, "leduc_poker")
+    assert all(row["replies"][:2] == ["1", "Call"] for row in rows)  # a number names nothing here
+
+    def list_actions(data: dict[str, Any]) -> None:
+        data["track"] = data["agents"][0]["track"] = "unmasked"
+
+    # With the list, "1" would have been the first move.
+    assert any("agents.0 'talker', episode" in line for line in forge(path, list_actions).findings)
+
+
+def test_what_a_model_wrote_is_read_again(small: None, tmp_path: Path) -> None:
+    """Refused replies and games given up follow from the replies alone."""
+    path = tmp_path / "board.json"
+    with ModelStub(talk) as model:
+        data = play(path, f"talker=openai:m@{model.url}", track="unmasked", rounds=1)
+    assert data["agents"][0]["track"] == "unmasked"
+    assert inspect_board(path).findings == []
+    rows = find_rows(data, 0, "goofspiel")  # which has eight turns or more
+    assert any("no idea" in row["replies"] for row in rows)
+
+    def rewrite(data: dict[str, Any]) -> None:
+        for row in find_rows(data, 0, "goofspiel"):  # the first reply names the seventh card
+            row["replies"] = ["0", *row["replies"][1:]]
+
+    assert any("agents.0 'talker', episode" in line for line in forge(path, rewrite).findings)
+    report = forge(path, lambda data: find_rows(data, 0, "goofspiel")[0]["replies"].pop())
+    assert any("the replies end after" in line for line in report.findings)
+
+
+@pytest.mark.trains
+def test_the_shipped_board_is_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of 40 episodes is played again; ``gamespiel verify`` plays all of them."""
+    replay = verification._replay
+
+    def replay_some(jobs: Any, *rest: Any) -> None:
+        replay(jobs[::40], *rest)
+
+    monkeypatch.setattr(verification, "_replay", replay_some)
+    report = inspect_board(SHIPPED, quick=True)
+    assert report.findings == [] and report.episodes > 20
+    assert SHIPPED.stat().st_size < 1_500_000
+
+
+# -- files of boards: whoever wrote them, a named error or the board ---------------------------------------
+
+
+def edit(content: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    data = json.loads(content)
+    change(data)
+    return json.dumps(data).encode()
+
+
+def replace(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    return lambda content: content.replace(old, new, 1)
+
+
+def edit_episode(**changes: Any) -> Callable[[bytes], bytes]:
+    return lambda content: edit(content, lambda data: data["agents"][0]["episodes"][0].update(changes))
+
+
+def name_first(name: str) -> Callable[[bytes], bytes]:
+    return lambda content: edit(content, lambda data: data["agents"][0]["about"].update(name=name))
+
+
+STRANGE: list[tuple[Callable[[bytes], bytes], str]] = [
+    (lambda content: b"", "is no board: Expecting value"),
+    (lambda content: b"\x00\xff\xfe", "is no board: 'utf-8' codec"),
+    (lambda content: b"[" * 100_000, "nested too deeply"),
+    (lambda content: b'{"a":' * 50 + b"1" + b"}" * 50, "nested more than 16 deep"),
+    (replace(b'"score":', b'"score":NaN,"x":'), "NaN is no number"),
+    (replace(b'"score":', b'"score":1e999,"x":'), "is no board"),
+    (replace(b'"score":', b'"score":0,"score":'), "has the name 'score' twice"),
+    (replace(b'"rounds":2', b'"rounds":' + b"9" * 5000), "is no board"),
+    (replace(b'"rounds":2', b'"rounds":99999999'), "rounds: "),
+    (replace(b'"rounds":2', b'"rounds":true'), "rounds: "),
+    (lambda content: edit(content, lambda data: data.update(more=1)), "more: "),
+    (lambda content: edit(content, lambda data: data.update(agents=[3])), "an object with the names about"),
+    (name_first("rand\u200bom"), r"the name 'rand\u200bom'"),
+    (name_first("FIRST"), "the names 'FIRST' and 'first'"),
+    (edit_episode(history="0"), "agents.0.episodes.0.history"),
+    (edit_episode(history=[10**30]), "agents.0.episodes.0.history."),
+    (lambda content: edit(content, lambda data: data.update(format="x")), "has the format 'x'"),
+    (lambda content: edit(content, lambda data: data.update(benchmark="x")), "is of the benchmark 'x'"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), STRANGE)
+def test_a_strangers_file_is_a_named_error(board: Path, change: Callable[[bytes], bytes], said: str) -> None:
+    with pytest.raises(BoardError) as error:
+        files.parse_board(change(board.read_bytes()), "FILE")
+    assert said in str(error.value) and len(str(error.value)) < 1000
+
+
+def test_a_board_that_is_too_large_is_not_read(board: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = board.read_bytes()
+    packed = files.pack(content)
+    monkeypatch.setattr(files, "LARGEST", len(content) - 1)
+    with pytest.raises(BoardError, match="is the most of a board"):
+        read_bytes(board)
+    with pytest.raises(BoardError, match="unpacked, which is the most of a board"):
+        files.unpack(packed, "FILE")
+
+
+def test_a_packed_board_unpacks_with_gzip_and_no_byte_of_it_is_free(board: Path) -> None:
+    """Every byte is of the head, of the stream or of the checksum and length at the end."""
+    content = b"GameSpiel " * 40
+    packed = files.pack(content)
+    assert zlib.decompress(packed, 31) == content == files.unpack(packed, "FILE")
+    for at in range(len(packed)):
+        for flip in (1, 128):
+            changed = packed[:at] + bytes([packed[at] ^ flip]) + packed[at + 1 :]
+            try:
+                found = files.unpack(changed, "FILE")
+            except BoardError:
+                continue
+            assert found == content, at  # bits after the last block mean nothing
+    for cut in (packed[:-1], packed + b"x", packed[:20], b""):
+        with pytest.raises(BoardError):
+            files.unpack(cut, "FILE")
+
+
+def test_there_is_one_way_to_write_a_board(board: Path, tmp_path: Path) -> None:
+    data = read(board)
+    assert files.render(data) == board.read_bytes()
+    packed = tmp_path / "board.json.gz"
+    write_board(packed, {key: value for key, value in data.items() if key != "sha256"})
+    assert read_bytes(packed) == board.read_bytes()
+    assert json.loads(board.read_bytes())["rounds"] == 2  # it is JSON for everybody
+
+
+def test_a_changed_board_is_not_gone_on_with(board: Path) -> None:
+    board.write_bytes(board.read_bytes().replace(b'"rounds":2', b'"rounds":3'))
+    with pytest.raises(BoardError, match="was changed after it was written: gamespiel verify says where"):
+        files.load_board(board)
