@@ -13,7 +13,7 @@ from gamespiel.errors import InvalidValueError
 from gamespiel.measure.board.agents import BOARD_TRACKS
 from gamespiel.measure.board.benchmark import ANCHORS, TRACE, load_task
 from gamespiel.measure.board.episodes import open_choices
-from gamespiel.measure.board.table import describe_agent, order_agents
+from gamespiel.measure.board.table import describe_agent, list_labels, order_agents
 from gamespiel.replay.page import encode_record, fill_page
 from gamespiel.tracks import UNLISTED
 from task_gym.errors import shown
@@ -70,7 +70,7 @@ def render_tables(data: Mapping[str, Any]) -> str:
     for kind, found in data["results"].items():
         order = order_agents(found)
         if order:
-            parts += [f"<h2>{escape(kind)}</h2>", *_render_kind(found, order)]
+            parts += [f"<h2>{escape(kind)}</h2>", *_render_kind(found, order, list_labels(data))]
     return "\n".join([*parts, "</section>\n"])
 
 
@@ -86,9 +86,9 @@ def _render_head(data: Mapping[str, Any]) -> str:
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
-def _render_kind(found: Mapping[str, Any], order: Sequence[str]) -> Iterator[str]:
+def _render_kind(found: Mapping[str, Any], order: Sequence[str], labels: Mapping[str, str]) -> Iterator[str]:
     head = ("agent", "score", "rating", "95%", "tasks", "deals per task", "episodes")
-    yield _render_table(head, ([name, *describe_agent(found, name)] for name in order))
+    yield _render_table(head, ([labels[name], *describe_agent(found, name)] for name in order))
     if found["differences"]:
         yield "<h3>Paired differences</h3><p>The intervals are right together with 95%.</p>"
         yield _render_differences(found["differences"])

@@ -205,9 +205,9 @@ def replay_game(match: Match, row: Mapping[str, Any], agent: Choose | None, *, s
             legal.
 
     Raises:
-        ReplayError: a move is another one, or none.
+        ReplayError: a move is another one, or none, or the recorded probabilities are not those of moves.
     """
-    recorded = Recorded(row["history"] or [])
+    recorded, options = Recorded(row["history"] or []), list[int]()
 
     def choose(state: State, turn: GameTurn) -> int | None:
         recorded.check(state)
@@ -217,12 +217,29 @@ def replay_game(match: Match, row: Mapping[str, Any], agent: Choose | None, *, s
         if action is None:
             raise ReplayError("the history ends where the agent is to move")
         check_legal(action, turn.legal, at)
+        options.append(len(turn.legal))
         return action
 
     ending = play_game(match, choose, make_opponent if search else recorded.make_bot)
     if row["history"] is not None:
         check_history(recorded.history, ending.history or [], whole=True)
+    if (chances := row.get("chances")) is not None:
+        check_chances(chances, options)
     return ending
+
+
+def check_chances(chances: Sequence[float], options: Sequence[int]) -> None:
+    """Raises ReplayError unless there is a possible probability for each choice.
+
+    Args:
+        chances: The recorded probabilities of what was chosen.
+        options: How many actions were legal, choice by choice.
+    """
+    if len(chances) != len(options):
+        raise ReplayError(f"chances: {len(chances)} are there, and the agent chose {len(options)} times")
+    for number, (chance, count) in enumerate(zip(chances, options, strict=True)):
+        if not chance > 0 or (count == 1 and chance != 1):
+            raise ReplayError(f"chances: choice {number} among {count} cannot have the probability {chance}")
 
 
 # -- agents that write -------------------------------------------------------------------------------------
@@ -351,9 +368,13 @@ def open_choices() -> CodeTraceChoiceEnv:
 
 def choose_output(match: Match, name: str, deals: DealSet) -> Row:
     """Plays a trace with a baseline: ``random`` chooses any of the outputs, ``first`` the first."""
-    count = len(open_choices().reset(seed=match.reset[0], options=match.reset[1])[1]["legal_actions"])
     drawn = deals.draw_seed("noise", match.task, match.deal, match.place) if name == "random" else 0
-    return pick_output(match, drawn % count)
+    return pick_output(match, drawn % count_outputs(match))
+
+
+def count_outputs(match: Match) -> int:
+    """Returns the number of outputs of a trace among which one is chosen."""
+    return len(open_choices().reset(seed=match.reset[0], options=match.reset[1])[1]["legal_actions"])
 
 
 def pick_output(match: Match, action: int) -> Row:

@@ -26,6 +26,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 
 BOUNDS = (0.0, 1.0)
 
+MOST_FAULTS = 0.05
+"""The share of an agent's deals that may be left out for faults, and one may in any case."""
+
 Columns = dict[str, dict[str, Column]]
 """Task to agent to results."""
 
@@ -34,10 +37,11 @@ def summarize(board: Board) -> dict[str, Any]:
     """Returns a board's results as plain data.
 
     They follow from the episodes that count. A deal is one value: the mean over its seats and anchors. A deal
-    with a fault is left out, and counted.
+    with a fault is left out, and counted. If more than ``MOST_FAULTS`` of an agent's deals have one, its
+    faults are losses: whoever can steer a game into a fault must not gain by it.
     """
-    scores = {name: _read_deals(board, name) for name in board.entries}
-    return {kind: _summarize_kind(board, tasks, scores) for kind, tasks in KINDS.items()}
+    deals = {name: _read_deals(board, name) for name in board.entries}
+    return {kind: _summarize_kind(board, tasks, deals) for kind, tasks in KINDS.items()}
 
 
 Deals = dict[str, list[list[Row]]]
@@ -45,9 +49,14 @@ Deals = dict[str, list[list[Row]]]
 
 
 def _read_deals(board: Board, name: str) -> Deals:
+    """Returns an agent's deals, with faults as losses if they are too many."""
+    units = board.list_counted(name)
+    faulty = sum(any(row["score"] is None for row in board.played[unit]) for unit in units)
+    lost = {"score": 0.0} if faulty > max(1, MOST_FAULTS * len(units)) else {}
     found: Deals = {}
-    for unit in board.list_counted(name):
-        found.setdefault(unit[1], []).append(board.played[unit])
+    for unit in units:
+        rows = [row | lost if row["score"] is None else row for row in board.played[unit]]
+        found.setdefault(unit[1], []).append(rows)
     return found
 
 
@@ -99,7 +108,7 @@ def _summarize_agent(
         cell: dict[str, Any] = {
             "deals": len(kept),
             "episodes": len(rows),
-            "faults": len(deals.get(task, [])) - len(kept),
+            "faults": sum(row["result"] == "fault" for row in rows),
         }
         if kept:
             estimate = _estimate(kept)

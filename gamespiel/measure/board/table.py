@@ -26,8 +26,14 @@ def print_board(console: Console, data: Mapping[str, Any]) -> None:
     for kind, found in data["results"].items():
         if any(own["tasks_played"] for own in found["agents"].values()):
             title = f"{kind}, track {data['track']}, deals {data['deals']:.60}"
-            console.print(_make_table(title, found))
+            console.print(_make_table(title, found, list_labels(data)))
     console.print(Text(NOTE))
+
+
+def list_labels(data: Mapping[str, Any]) -> dict[str, str]:
+    """Returns what tables call each agent: its name and, if it is another, what it is."""
+    pairs = [(entry["name"], entry["agent"]) for entry in data["agents"]]
+    return {name: name if agent == name else f"{name} = {agent}" for name, agent in pairs}
 
 
 def order_agents(found: Mapping[str, Any]) -> list[str]:
@@ -47,19 +53,7 @@ def format_rating(rating: Mapping[str, Any] | None) -> tuple[str, str]:
     return f"{rating['points']:+.0f}", "-" if low is None else f"{low:+.0f} … {high:+.0f}"
 
 
-def count_cells(cells: Mapping[str, Mapping[str, Any]]) -> tuple[int, int, int, int]:
-    """Returns the tasks that an agent enters, its least and greatest number of deals, and its episodes."""
-    entered = [cell for cell in cells.values() if "refused" not in cell]
-    deals = [cell["deals"] for cell in entered]
-    return (
-        len(entered),
-        min(deals, default=0),
-        max(deals, default=0),
-        sum(cell["episodes"] for cell in entered),
-    )
-
-
-def _make_table(title: str, found: Mapping[str, Any]) -> Grid:
+def _make_table(title: str, found: Mapping[str, Any], labels: Mapping[str, str]) -> Grid:
     table = Grid(
         "agent",
         ("score", "rating", "95%", "tasks", "deals\nper task", "episodes"),
@@ -68,7 +62,7 @@ def _make_table(title: str, found: Mapping[str, Any]) -> Grid:
         least=20,
     )
     for name in order_agents(found):
-        table.add_row(Text(make_harmless(name)), *describe_agent(found, name))
+        table.add_row(Text(make_harmless(labels[name])), *describe_agent(found, name))
     return table
 
 
@@ -76,8 +70,15 @@ def describe_agent(found: Mapping[str, Any], name: str) -> Sequence[str]:
     """Returns the cells of an agent's row: score, rating, interval, tasks, deals per task, episodes."""
     own = found["agents"][name]
     rating, interval = format_rating(own["rating"])
-    entered, least, most, episodes = count_cells(own["tasks"])
-    deals = f"{least}" if least == most else f"{least} … {most}"
+    entered = [cell for cell in own["tasks"].values() if "refused" not in cell]
+    deals = sorted({cell["deals"] for cell in entered})
     half = (own["high"] - own["low"]) / 2
-    tasks = f"{own['tasks_played']}/{entered} of {len(own['tasks'])}"
-    return f"{own['score']:.3f} ± {half:.3f}", rating, interval, tasks, deals, f"{episodes:,}"
+    faults = sum(cell["faults"] for cell in entered)
+    return (
+        f"{own['score']:.3f} ± {half:.3f}",
+        rating,
+        interval,
+        f"{own['tasks_played']}/{len(entered)} of {len(own['tasks'])}",
+        f"{deals[0]}" if len(deals) == 1 else f"{deals[0]} … {deals[-1]}",
+        f"{sum(cell['episodes'] for cell in entered):,}" + (f"\n{faults} faults" if faults else ""),
+    )

@@ -19,7 +19,9 @@ from gamespiel.measure.board.benchmark import TRACE, DealSet, is_search, parse_d
 from gamespiel.measure.board.episodes import (
     BaselineAgent,
     ReplayError,
+    check_chances,
     choose_output,
+    count_outputs,
     make_row,
     pick_output,
     replay_game,
@@ -36,7 +38,7 @@ from gamespiel.measure.board.file import (
     render,
     seal,
 )
-from gamespiel.measure.board.results import summarize
+from gamespiel.measure.board.results import MOST_FAULTS, summarize
 from gamespiel.measure.board.run import list_versions
 from gamespiel.measure.journal import Row
 from gamespiel.measure.play import Match
@@ -313,7 +315,10 @@ def _replay(
             console.print(f"  {number:,} of {len(jobs):,} episodes", markup=False)
     faults = Counter(job.entry["name"] for job in jobs if job.row["result"] == "fault")
     for name, count in faults.items():
-        report.notes.append(f"{shown(name)}: {count:,} episodes were faults, and their deals are left out")
+        report.notes.append(
+            f"{shown(name)}: {count:,} episodes were faults; their deals are left out, or they are losses if "
+            f"that were more than {MOST_FAULTS:.0%} of the agent's"
+        )
     if quick and any(_searches(job) for job in jobs):
         report.notes.append(
             "--quick: moves of searches only had to be legal; without it they are searched again"
@@ -358,13 +363,14 @@ def _play_again(job: Job, deals: DealSet, track: str, quick: bool) -> Row:
     if not baseline and track != MASKED:
         if entry["kind"] == "model" or entry["kind"] == "checkpoint":
             return replay_written(match, row, entry)
-        return replay_replies(match, row, list_actions=track != UNLISTED, search=not quick)
+        search = not quick or row["result"] == "fault"
+        return replay_replies(match, row, list_actions=track != UNLISTED, search=search)
     if match.task.startswith(TRACE):
         if baseline:
             return choose_output(match, entry["agent"], deals)
+        check_chances(row["chances"], [count_outputs(match)])
         return pick_output(match, *row["history"]) | {"chances": row["chances"]}
-    if quick and row["result"] == "fault":
-        return row  # which only a search can have
+    quick &= row["result"] != "fault"  # a loss that is called a fault would leave the score
     decides = baseline and not (quick and is_search(entry["agent"]))
     agent = BaselineAgent(entry["agent"], match, deals) if decides else None
     ending = replay_game(match, row, agent, search=not quick)
@@ -381,8 +387,6 @@ def _check_parts(row: Row, baseline: bool, track: str, match: Match) -> None:
         raise ReplayError("it was given up, and an agent that chooses cannot give a game up")
     if "replies" not in needed and row["history"] is None:
         raise ReplayError("it has no history")
-    if needed == {"chances"} and not all(chance > 0 for chance in row["chances"]):
-        raise ReplayError("chances: an action of probability 0 was taken")
     if match.task.startswith(TRACE) and row["history"] is not None and len(row["history"]) != 1:
         raise ReplayError(f"the history has {len(row['history'])} choices, and a trace one")
 

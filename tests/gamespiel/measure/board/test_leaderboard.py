@@ -29,6 +29,7 @@ from gamespiel.measure.board.benchmark import (
 from gamespiel.measure.board.file import BoardError, load_board, lock_board
 from gamespiel.measure.board.results import summarize
 from gamespiel.measure.board.run import BoardOptions
+from gamespiel.measure.board.table import list_labels
 from gamespiel.measure.board.verification import inspect_board
 from gamespiel.replay.board_page import make_record, render_tables, write_board_page
 from gamespiel.replay.page import describe_record
@@ -238,6 +239,24 @@ def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:
     few, many = (summarize(one)["games"]["agents"] for one in (alone, crowd))
     assert {name: many[name]["rating"] for name in AGENTS} == {name: few[name]["rating"] for name in AGENTS}
     assert few["mcts:4"]["rating"]["games"] == 1 and many["twin7"]["rating"]["games"] == 2
+
+
+def test_faults_above_a_small_share_are_losses(board: Path) -> None:
+    """``first`` has eight deals: one may be left out, two are more than one and than 5%."""
+    found = []
+    for count in (1, 2):
+        data = load_board(board)
+        for unit in data.list_counted("first")[-count:]:
+            data.played[unit][0] |= {"score": None, "result": "fault"}
+        own = summarize(data)["games"]["agents"]["first"]["tasks"]
+        found.append([(own[task]["deals"], own[task]["faults"]) for task in ("leduc_poker", "goofspiel")])
+    assert found == [[(2, 0), (1, 1)], [(2, 1), (2, 1)]]
+
+
+def test_tables_show_what_plays_under_a_name(board: Path) -> None:
+    data = read(board)
+    data["agents"][0] |= {"name": "gpt-9", "agent": "random"}
+    assert "gpt-9 = random" in list_labels(data).values() and "first" in list_labels(data).values()
 
 
 def test_every_game_of_several_players_has_a_scale() -> None:

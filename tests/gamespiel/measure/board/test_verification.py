@@ -84,6 +84,14 @@ def _change_choice(data: dict[str, Any]) -> None:
     row["history"] = [(row["history"][0] + 1) % 2]
 
 
+def _name_fault(data: dict[str, Any]) -> None:
+    """A loss of the search is called a fault, which would leave the score."""
+    rows = find_rows(data, 2, "leduc_poker")
+    next(row for row in rows if row["score"] < 0.5).update(
+        score=None, result="fault", error="the search broke down"
+    )
+
+
 def _give_up(data: dict[str, Any]) -> None:
     row = find_rows(data, 2, "leduc_poker")[1]
     row["history"].pop()
@@ -148,6 +156,35 @@ def test_a_forged_episode_is_found(board: Path, edit: Edit, said: str) -> None:
     # A forger of addresses cannot correct the results too: only whole deals enter them.
     report = forge(board, edit)
     assert any(re.search(said, line) for line in report.findings), report.findings
+
+
+def test_a_quick_look_finds_faults_that_were_none(board: Path) -> None:
+    data = read(board)
+    _name_fault(data)
+    write_board(board, data)
+    found = inspect_board(board, quick=True).findings
+    assert any(
+        re.search(r"agents.2 'mcts:4', episode \d+ \(leduc_poker.*: (result|score|error): ", line)
+        for line in found
+    )
+
+
+def test_probabilities_are_those_of_choices(small: None, tmp_path: Path) -> None:
+    """One for each of the agent's turns, and 1 where it had no choice, as on the last card of goofspiel."""
+    path = tmp_path / "board.json"
+    play(path, "tiny=model:tiny")
+    assert inspect_board(path, quick=True).findings == []
+
+    def change(task: str, at: int, *chances: float) -> list[str]:
+        def edit(data: dict[str, Any]) -> None:
+            own = find_rows(data, 0, task)[0]["chances"]
+            own[at : at + 1] = chances
+
+        return [line for line in forge(path, edit).findings if "chances: " in line]
+
+    assert change("leduc_poker", 0, 0.5) == []  # nothing shows that it was another one
+    assert change("leduc_poker", 0, 0.0) and change("leduc_poker", 0) and change("leduc_poker", 0, 0.5, 0.5)
+    assert change("goofspiel", -1, 0.5)
 
 
 def _raise(values: Any, key: int | str, by: float) -> None:
@@ -220,7 +257,8 @@ def test_a_models_choice_among_outputs_is_scored_again(small: None) -> None:
 
     assert explain(row) == ""
     assert "score: the file says" in explain({**row, "score": 1.0 - row["score"]})
-    assert "probability 0" in explain({**row, "chances": [0.0]})
+    for wrong in ([0.0], [], [0.5, 0.5]):
+        assert "chances: " in explain({**row, "chances": wrong})
     assert "given up" in explain({**row, "gave_up": True})
 
 
