@@ -43,22 +43,6 @@ def test_cleaning_and_score_are_upstreams() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "cleaned"),
-    [
-        ("<think>```\na\n```</think>b", "b"),
-        ("<thinking>a</think>b</thinking>c", "c"),  # a lone closing tag would be left
-        ("a</think>b</think>c", "c"),
-        ("say ```py\n  a\n\n``` and ```\nb\n```", "a"),
-        ("```\nnever closed", "```\nnever closed"),
-        ("a ```1b``` c", "1b"),
-        ("a ```b``` c", ""),  # letters are a language
-    ],
-)
-def test_cleaning_by_hand(reply: str, cleaned: str) -> None:
-    assert clean(reply) == cleaned
-
-
-@pytest.mark.parametrize(
     ("truth", "reply", "affine", "exact"),
     [
         ("a\nb\n", "a\nb", 1, 1),
@@ -158,6 +142,8 @@ def _specified(reply: str, fence: str) -> str:
 
 @settings(max_examples=500)
 @given(FRAGMENTS)
+@example("<think>```\na\n```</think>b")
+@example("a</think>b</think>c")
 @example("<thinking>a</think>b</thinking>c")  # a lone closing tag would be left
 @example("say ```py\n  a\n\n``` and ```\nb\n```")
 @example("```\nnever closed")
@@ -210,15 +196,6 @@ def test_scores_of_entries() -> None:
     # Each scorer has its own entry.
     scored = [[scorer(other["answer"]) for other in data] for _, scorer in data.pairs()]
     assert scored == [[1, 0], [0, 1]]
-
-
-def test_huggingface() -> None:
-    pytest.importorskip("datasets")
-    data = TraceDataset(2, level=1)
-    rows = data.to_huggingface()
-    assert rows.column_names == ["prompt", "answer", "metadata"]
-    assert rows[0]["prompt"] == [{"role": "user", "content": data[0]["question"]}]
-    assert rows[1]["answer"] == data[1]["answer"]
 
 
 def test_arguments() -> None:

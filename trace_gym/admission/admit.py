@@ -31,9 +31,9 @@ from trace_gym.admission import worlds
 from trace_gym.admission.counting import LIMITED
 from trace_gym.admission.measure import OUTPUT_LIMIT, execute
 from trace_gym.admission.reading import refuse
-from trace_gym.sandbox import Job, Limits, Result, Sandbox
+from trace_gym.sandbox import Limits, Result, Sandbox
 from trace_gym.score import is_scorable
-from trace_gym.syntax import parse, too_deep_is_an_error
+from trace_gym.syntax import parse
 
 MOST_OUTPUT = 4096
 """Bytes that a program may print, at most."""
@@ -139,23 +139,12 @@ def oversize(code: str, stdin: str) -> str:
     return ""
 
 
-def unnamed(code: str) -> str:
+def refuse_text(code: str) -> str:
     """Returns why the text of an untrusted program is not allowed, or "", also if it does not parse."""
     try:
         return refuse(parse(code))
     except (SyntaxError, ProgramError):
         return ""
-
-
-def runs(code: str, stdin: str) -> list[Job]:
-    """Returns the runs of an untrusted program in its worlds, world 0 first; their outputs must be equal.
-
-    Raises:
-        SyntaxError: the program is not Python.
-        ProgramError: the program is nested too deeply, or Python cannot read it.
-    """
-    with too_deep_is_an_error():
-        return worlds.jobs(code, stdin)
 
 
 def _compare(code: str, stdin: str, sandbox: Sandbox) -> tuple[str, str]:
@@ -166,18 +155,18 @@ def _compare(code: str, stdin: str, sandbox: Sandbox) -> tuple[str, str]:
     def done(result: Result) -> bool:
         nonlocal reason
         seen.append(result)
-        reason = _failed(result)
+        reason = _explain_end(result)
         if len(seen) == 1:
             reason = reason or unfit(result.stdout)
         elif reason or result.stdout != seen[0].stdout:
             reason = f"{VARIES}: {reason or _difference(seen[0].stdout, result.stdout)}"
         return bool(reason)
 
-    sandbox.run_until(runs(code, stdin), done)
+    sandbox.run_until(worlds.jobs(code, stdin), done)
     return seen[0].stdout, reason
 
 
-def _failed(result: Result) -> str:
+def _explain_end(result: Result) -> str:
     """Returns why a run is unsound, or ""."""
     if result.status == "output_limit":
         return TOO_LONG

@@ -74,12 +74,12 @@ def count_lines(tree: ast.Module) -> None:
             for name in _LISTS:
                 statements = getattr(node, name, None)
                 if statements:
-                    statements[:] = _ticked(node, name, statements)
+                    statements[:] = _insert_ticks(node, name, statements)
         elif isinstance(node, ast.comprehension):
-            test = ast.UnaryOp(ast.Not(), _tick(node.target))
+            test = ast.UnaryOp(ast.Not(), call_at(node.target, TICK))
             node.ifs.insert(0, ast.copy_location(test, node.target))
         elif isinstance(node, ast.Lambda):
-            both = ast.BoolOp(ast.Or(), [_tick(node.body), node.body])
+            both = ast.BoolOp(ast.Or(), [call_at(node.body, TICK), node.body])
             node.body = ast.copy_location(both, node.body)
 
 
@@ -90,17 +90,23 @@ def call_at(place: ast.expr | ast.stmt, name: str, *arguments: int) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load(), **at), constants, [], **at)
 
 
+def statement_at(place: ast.stmt, name: str, *arguments: int) -> ast.stmt:
+    """Returns a call as a statement, at the position of another one."""
+    call = call_at(place, name, *arguments)
+    return ast.copy_location(ast.Expr(call), call)
+
+
 def opening(body: list[ast.stmt]) -> int:
     """Returns how many statements must stay at the start of a body: docstring, ``__future__``."""
     return len(list(takewhile(_executes_nothing, body)))
 
 
-def _ticked(node: ast.AST, field: str, body: list[ast.stmt]) -> Iterator[ast.stmt]:
+def _insert_ticks(node: ast.AST, field: str, body: list[ast.stmt]) -> Iterator[ast.stmt]:
     if field == "body" and isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
-        yield _statement(_tick(node))
+        yield statement_at(node, TICK)
     for statement in body:
         if not _executes_nothing(statement):
-            yield _statement(_tick(statement))
+            yield statement_at(statement, TICK)
         yield statement
 
 
@@ -109,11 +115,3 @@ def _executes_nothing(statement: ast.stmt) -> bool:
         case ast.Expr(ast.Constant()) | ast.Global() | ast.Nonlocal() | ast.ImportFrom("__future__"):
             return True
     return False
-
-
-def _tick(place: ast.expr | ast.stmt) -> ast.Call:
-    return call_at(place, TICK)
-
-
-def _statement(call: ast.Call) -> ast.Expr:
-    return ast.copy_location(ast.Expr(call), call)

@@ -7,14 +7,13 @@ import builtins
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
-from trace_gym.admission.counting import TICK, call_at, count_lines, opening
+from trace_gym.admission.counting import TICK, count_lines, opening, statement_at
 
 _PUSH, _POP = "__push__", "__pop__"
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
 
 OUTPUT_LIMIT = "output limit"
 """The beginning of the error of a program that printed too much."""
@@ -59,7 +58,7 @@ def execute(code: str, stdin: str = "", *, line_limit: int = 1_000_000, output_l
     run = _Run(stdin, line_limit, output_limit)
     error = None
     try:
-        compiled = compile(_counted(ast.parse(code)), "<program>", "exec", dont_inherit=True)
+        compiled = compile(_insert_counters(ast.parse(code)), "<program>", "exec", dont_inherit=True)
         exec(compiled, run.namespace())
     except _StopError as stop:
         error = str(stop)
@@ -132,30 +131,24 @@ class _Run:
         return line.removesuffix("\n")
 
 
-def _counted(tree: ast.Module) -> ast.Module:
+def _insert_counters(tree: ast.Module) -> ast.Module:
     """Returns the program with calls that count its lines, variables and function calls."""
-    scopes = [(node, _variables(node.body, node.args)) for node in ast.walk(tree) if _is_function(node)]
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    scopes = [(node, _variables(node.body, node.args)) for node in functions]
     variables = _variables(tree.body)
     count_lines(tree)
     for node, bound in scopes:
-        generator = any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in _own(node.body))
-        first, scope = opening(node.body), (bound, 0 if generator else 1)
-        body: list[ast.stmt] = [_call(node, _PUSH, *scope), *node.body[first:]]
-        node.body[first:] = [ast.copy_location(ast.Try(body, [], [], [_call(node, _POP, *scope)]), node)]
+        generator = any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in _nodes_of_scope(node.body))
+        push, pop = (statement_at(node, name, bound, 0 if generator else 1) for name in (_PUSH, _POP))
+        first = opening(node.body)
+        tried = ast.Try([push, *node.body[first:]], [], [], [pop])
+        node.body[first:] = [ast.copy_location(tried, node)]
     if tree.body:
-        tree.body.insert(opening(tree.body), _call(tree.body[0], _PUSH, variables, 0))
+        tree.body.insert(opening(tree.body), statement_at(tree.body[0], _PUSH, variables, 0))
     return tree
 
 
-def _is_function(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
-    return isinstance(node, ast.FunctionDef)
-
-
-def _call(place: ast.stmt, name: str, *arguments: int) -> ast.stmt:
-    return ast.copy_location(ast.Expr(call_at(place, name, *arguments)), place)
-
-
-def _own(body: list[ast.stmt]) -> Iterator[ast.AST]:
+def _nodes_of_scope(body: list[ast.stmt]) -> Iterator[ast.AST]:
     """Yields every node of a body that is not inside another scope."""
     waiting: list[ast.AST] = list(body)
     while waiting:
@@ -171,7 +164,7 @@ def _variables(body: list[ast.stmt], arguments: ast.arguments | None = None) -> 
     borrowed: set[str] = set()
     if arguments is not None:
         bound |= {node.arg for node in ast.walk(arguments) if isinstance(node, ast.arg)}
-    for node in _own(body):
+    for node in _nodes_of_scope(body):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             bound.add(node.id)
         elif isinstance(node, ast.ExceptHandler) and node.name:

@@ -63,15 +63,12 @@ def refuse(tree: ast.Module) -> str:
         if isinstance(node, ast.Attribute) and node.attr in MEMBERS:
             refusals.append((node.lineno, f"the member {node.attr} {MEMBERS[node.attr]}"))
         for path in _paths(node, imported, stars):
+            is_standard = path.partition(".")[0] in sys.stdlib_module_names
             if path in REFUSED and id(node) not in compared:
                 refusals.append((getattr(node, "lineno", 1), f"{path} {REFUSED[path]}"))
-            elif isinstance(node, (ast.Import, ast.ImportFrom)) and not _is_standard(path):
+            elif isinstance(node, (ast.Import, ast.ImportFrom)) and not is_standard:
                 refusals.append((node.lineno, f"the module {path} is not in the standard library"))
     return "line {}: {}".format(*min(refusals)) if refusals else ""
-
-
-def _is_standard(path: str) -> bool:
-    return path.partition(".")[0] in sys.stdlib_module_names
 
 
 def _imports(tree: ast.Module) -> tuple[dict[str, str], list[str]]:

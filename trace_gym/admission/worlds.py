@@ -19,6 +19,7 @@ from task_gym.visible import show_controls
 from trace_gym.admission.counting import TICK, limit_lines
 from trace_gym.admission.inside.guards import MARK
 from trace_gym.sandbox import Job
+from trace_gym.syntax import too_deep_is_an_error
 
 HASH_SEEDS = tuple(range(20))
 """The hash seeds of all programs. The sandbox that runs them has a worker for each, started when needed."""
@@ -49,16 +50,19 @@ def {tick}():
 
 
 def jobs(code: str, stdin: str) -> list[Job]:
-    """Returns the runs of a program in its worlds, world 0 first.
+    """Returns the runs of a program in its worlds, world 0 first; their outputs must be equal.
 
     Raises:
         SyntaxError: the program is not Python.
+        ProgramError: the program is nested too deeply, or Python cannot read it.
     """
-    compiled = marshal.dumps(compile(code, "program.py", "exec", dont_inherit=True))
+    with too_deep_is_an_error():
+        compiled = marshal.dumps(compile(code, "program.py", "exec", dont_inherit=True))
     asks_date = re.search(r"\b(now|utcnow|today)\b", code) is not None
-    return [
-        Job(_enter((number, asks_date), compiled) if number else code, stdin, seed)
-        for number, seed in enumerate(hash_seeds(code))
+    first, *others = hash_seeds(code)
+    return [Job(code, stdin, first)] + [
+        Job(_WORLD.format(inside=_load("world"), world=(number, asks_date), compiled=compiled), stdin, seed)
+        for number, seed in enumerate(others, start=1)
     ]
 
 
@@ -91,7 +95,3 @@ def _load(name: str) -> bytes:
     """Returns a module of ``trace_gym.admission.inside`` as ``marshal`` writes its code."""
     path = _INSIDE / f"{name}.py"
     return marshal.dumps(compile(path.read_text(encoding="utf-8"), path.name, "exec", dont_inherit=True))
-
-
-def _enter(world: tuple[int, bool], compiled: bytes) -> str:
-    return _WORLD.format(inside=_load("world"), world=world, compiled=compiled)

@@ -106,7 +106,10 @@ class AffinetesBackend:
                 f"the server sent an observation of {length} characters, allowed: at most "
                 f"{OBSERVATION_LENGTH}",
             )
-        _check_facts(reply)
+        for name, kind in FACTS.items():
+            value = reply.info.get(name)
+            if value is not None and type(value) is not kind:  # episodes are grouped by these
+                raise Failure("broken", f"the response's {name} is no {kind.__name__}: {value!r:.80}")
 
     def close(self) -> None:
         """Abandons the episode under way, if there is one."""
@@ -115,19 +118,12 @@ class AffinetesBackend:
         self._episode = None
 
 
-def _check_facts(response: Reply) -> None:
-    """Raises Failure if a fact about the program, by which episodes are grouped, has another type."""
-    for name, kind in FACTS.items():
-        value = response.info.get(name)
-        if value is not None and type(value) is not kind:
-            raise Failure("broken", f"the response's {name} is no {kind.__name__}: {value!r:.80}")
-
-
 def _scores(response: Reply, scoring: str) -> dict[str, float]:
     """Returns the scores that a response states.
 
     Raises:
-        Failure: the episode is not over, the wanted score is missing, or one is outside [0, 1].
+        Failure: the episode is not over, the wanted score is missing, one is outside [0, 1], or the response
+            contradicts itself.
     """
     if not response.done or response.truncated:
         raise Failure("broken", "the server did not score the answer")
@@ -137,20 +133,14 @@ def _scores(response: Reply, scoring: str) -> dict[str, float]:
     for score in stated.values():
         if not (is_number(score) and 0 <= score <= 1):
             raise Failure("broken", f"a score is no number in [0, 1]: {score!r:.80}")
-    _check_ending(response, float(stated["affine"]))
-    return {name: float(score) for name, score in stated.items()}
-
-
-def _check_ending(response: Reply, score: float) -> None:
-    """Raises Failure if what a response says besides contradicts upstream's score of the answer."""
-    for name, expected in (
-        ("score", score), ("result", result_of(score - SUCCESS)), ("success", is_success(score)),
-    ):  # fmt: skip
-        stated = response.info.get(name)
-        if stated is not None and stated != expected:
-            raise Failure("broken", f"the server states {name} {stated!r:.40} with score {score}")
+    score = float(stated["affine"])  # upstream's, which all else that the response says must fit
+    expected = {"score": score, "result": result_of(score - SUCCESS), "success": is_success(score)}
+    for name, value in expected.items():
+        if (said := response.info.get(name)) is not None and said != value:
+            raise Failure("broken", f"the server states {name} {said!r:.40} with score {score}")
     if response.reward != score:
         raise Failure("broken", f"the server states reward {response.reward} with score {score}")
+    return {name: float(score) for name, score in stated.items()}
 
 
 def _fault(failure: Failure) -> Answered:

@@ -16,7 +16,7 @@ from trace_gym.admission.admit import (
     judge,
     judge_own,
     oversize,
-    unnamed,
+    refuse_text,
 )
 from trace_gym.backends.base import Trace
 from trace_gym.inject import MOST, inject, unchanged
@@ -104,7 +104,7 @@ class LocalBackend:
         if _LONE_SURROGATE.search(program.stdin):
             return "what it reads is not all text"
         if not self._trusted:
-            reason = oversize(program.code, program.stdin) or unnamed(program.code)
+            reason = oversize(program.code, program.stdin) or refuse_text(program.code)
             if reason:
                 return reason
         try:
@@ -119,11 +119,11 @@ class LocalBackend:
         if self._options:
             try:
                 found = versions(
-                    shown, program.stdin, verdict.truth, task_id, self._confined(), trusted=self._trusted
+                    shown, program.stdin, verdict.truth, task_id, self._get_sandbox(), trusted=self._trusted
                 )
             except ProgramError as error:
                 return f"no mutants can be made of it: {error}"
-            protection = self._confined().level
+            protection = self._get_sandbox().level
             if len(found) < LEAST:
                 return f"its mutants print {len(found) - 1} plausible false outputs; {LEAST - 1} are needed"
         return Trace(
@@ -157,16 +157,16 @@ class LocalBackend:
         return shown, verdict
 
     def _judge(self, code: str, stdin: str) -> Verdict:
-        return judge_own(code, stdin) if self._trusted else judge(code, stdin, self._confined())
+        return judge_own(code, stdin) if self._trusted else judge(code, stdin, self._get_sandbox())
 
     def _is_disturbed(self, program: Program, shown: str, truth: str) -> bool:
         """Returns whether an untrusted program behaves differently without the prints of style "safe"."""
         if self._trusted or self._injector != "safe" or shown == program.code:
             return False
-        bare = self._confined().run(program.code, program.stdin)
+        bare = self._get_sandbox().run(program.code, program.stdin)
         return (bare.status, bare.stderr) != ("ok", "") or not unchanged(bare.stdout, truth)
 
-    def _confined(self) -> Sandbox:
+    def _get_sandbox(self) -> Sandbox:
         """Returns the sandbox, made at first use."""
         if self._sandbox is None:
             seeds = OWN_HASH_SEEDS if self._trusted else worlds.HASH_SEEDS

@@ -149,12 +149,22 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
         assert self._trace is not None
         return self._trace
 
-    def _go_on(self, text: str, reward: float, more: dict[str, Any] | None = None) -> Step:
-        """Returns the result of a step that does not end the episode."""
-        self._text = text
+    def _finish_step(
+        self, text: str, reward: float, more: dict[str, Any], ends: bool = False, fails: bool = False
+    ) -> Step:
+        """Returns the result of a step after which the observation is ``text``, and shows it to a person.
+
+        Args:
+            text: The observation.
+            reward: The reward.
+            more: Further entries of ``info``.
+            ends: Whether the episode ends.
+            fails: Whether a fault of a server cuts it off.
+        """
+        self._text, self._over = text, ends or fails
         if self.render_mode == "human":
             self.render()
-        return text, reward, False, False, {**self._info(), "upstream_reward": reward, **(more or {})}
+        return text, reward, ends, fails, {**self._info(), **more}
 
     def _end(
         self, score: float, by_scoring: dict[str, float], reward: float, more: dict[str, Any] | None = None
@@ -168,17 +178,16 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
             more: Further entries of ``info``.
         """
         assert self._trace is not None
-        self._over = True
-        self._text = render_end(self._trace.truth, score)
-        result = result_of(score - SUCCESS)
-        if self.render_mode == "human":
-            self.render()
-        ending = {
-            "upstream_reward": by_scoring["affine"],
-            **ending_info(score, [score], result, self._given.copy(), by_scoring=by_scoring),
-            "truth": self._trace.truth,
-        }
-        return self._text, reward, True, False, {**self._info(), **ending, **(more or {})}
+        truth = self._trace.truth
+        ending = {**self._score_info(score, by_scoring), "truth": truth, **(more or {})}
+        return self._finish_step(render_end(truth, score), reward, ending, ends=True)
+
+    def _score_info(self, score: float, by_scoring: dict[str, float]) -> dict[str, Any]:
+        """Returns the part of ``info`` at the end that follows from the scores."""
+        ended = ending_info(
+            score, [score], result_of(score - SUCCESS), self._given.copy(), by_scoring=by_scoring
+        )
+        return {"upstream_reward": by_scoring["affine"], **ended}
 
     def _common(self) -> dict[str, Any]:
         """Returns the part of ``info`` that does not depend on the program."""

@@ -62,7 +62,8 @@ class CodeTraceLinesEnv(TraceEnv, gym.Env[str, Any]):
         reward = right / len(self._lines) if by_line else 0.0
         if len(self._given) < len(self._lines):
             shown = self._lines[: len(self._given)]
-            return self._go_on(render_line(trace.code, trace.stdin, shown), reward, {"line": right})
+            text = render_line(trace.code, trace.stdin, shown)
+            return self._finish_step(text, reward, {"upstream_reward": reward, "line": right})
         by_scoring = scores(trace.truth, "\n".join(map(clean_line, self._given)))
         if by_line:
             return self._end(self._right / len(self._lines), by_scoring, reward, {"line": right})

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 
 from task_gym.arguments import read_reply
-from task_gym.contract import SUCCESS, ending_info, result_of
+from task_gym.contract import ending_info
 from task_gym.spaces import UnicodeText
 from trace_gym.backends import AffinetesBackend, Answered, Trace
 from trace_gym.backends.affinetes import FACTS
@@ -105,7 +105,7 @@ class CodeTraceEnv(TraceEnv, gym.Env[str, Any]):
     def _opening(self) -> tuple[str, dict[str, Any]]:
         text, info = super()._opening()
         if self._answered is not None and self._answered.fault:
-            info |= self._served_ending(self._answered)
+            info |= self._read_ending(self._answered)
         return text, info
 
     def _step_served(self, backend: AffinetesBackend, reply: str) -> Step:
@@ -115,28 +115,22 @@ class CodeTraceEnv(TraceEnv, gym.Env[str, Any]):
         self._given.append(reply)
         if not self._answered.fault:
             self._answered = backend.answer(reply)
-        answered, self._over = self._answered, True
-        ending, truth = self._served_ending(answered), answered.facts.get("truth")
-        if isinstance(truth, str) and not answered.fault:
+        answered = self._answered
+        ending, truth = self._read_ending(answered), answered.facts.get("truth")
+        if answered.fault:
+            return self._finish_step(answered.text, 0.0, ending, fails=True)
+        text, score = answered.text, ending["score"]
+        if isinstance(truth, str):
             ending["truth"] = truth
-            # The server words the outcome with its own scoring.
-            self._text = render_end(truth, ending["score"])
-        else:
-            self._text = answered.text
-        if self.render_mode == "human":
-            self.render()
-        fault = bool(answered.fault)
-        return self._text, ending["score"] or 0.0, not fault, fault, {**self._info(), **ending}
+            text = render_end(truth, score)  # the server words the outcome with its own scoring
+        return self._finish_step(text, score, ending, ends=True)
 
-    def _served_ending(self, answered: Answered) -> dict[str, Any]:
+    def _read_ending(self, answered: Answered) -> dict[str, Any]:
         """Returns the part of ``info`` at the end that follows from a server's scores."""
         if answered.fault:
             ended = ending_info(None, None, "fault", self._given.copy())
             return {"upstream_reward": 0.0, **ended, "fault": answered.fault}
-        score, by_scoring = answered.by_scoring[self._scoring], dict(answered.by_scoring)
-        result, given = result_of(score - SUCCESS), self._given.copy()
-        ended = ending_info(score, [score], result, given, by_scoring=by_scoring)
-        return {"upstream_reward": by_scoring["affine"], **ended}
+        return self._score_info(answered.by_scoring[self._scoring], dict(answered.by_scoring))
 
     def _info(self) -> dict[str, Any]:
         answered = self._answered

@@ -7,14 +7,12 @@ order of the text.
 
 from __future__ import annotations
 
-from task_gym.errors import ArgumentError, check_choice
+from task_gym.errors import check_choice
 from trace_gym.inject.affine import inject_affine
-from trace_gym.inject.hazards import hazard
 from trace_gym.inject.prints import strip_debug, unchanged
 from trace_gym.inject.safe import inject_safe
-from trace_gym.syntax import ParsedProgram
 
-__all__ = ["MOST", "STYLES", "inject", "refusal", "strip_debug", "unchanged"]
+__all__ = ["MOST", "STYLES", "inject", "strip_debug", "unchanged"]
 
 STYLES = ("safe", "affine")
 
@@ -29,25 +27,14 @@ def inject(code: str, seed: int, style: str = "safe", most: int = MOST) -> str:
         code: The program's text.
         seed: Any int; the task id, to reproduce affinetes.
         style: "safe" inserts lines and changes neither the program's text nor its other output. It inserts
-            nothing if ``refusal`` gives a reason. "affine" is affinetes' own injection, with
+            nothing if ``hazards.hazard`` gives a reason. "affine" is affinetes' own injection, with
             ``ast.unparse`` of the running Python.
         most: Debug prints, at most.
 
     Raises:
-        ArgumentError: the style is unknown, or ``most`` is below 0.
+        ArgumentError: the style is unknown.
         ProgramError: the program does not parse. Style "affine" raises it only if Python cannot read the
             text or the program is nested too deeply.
     """
     check_choice("style", style, STYLES)
-    if most < 0:
-        raise ArgumentError(f"most: {most!r} was given, allowed: 0 and more")
     return inject_affine(code, seed, most) if style == "affine" else inject_safe(code, seed, most)
-
-
-def refusal(code: str) -> str | None:
-    """Returns why style "safe" puts no debug print into a program, in words; None if nothing forbids it.
-
-    Raises:
-        ProgramError: the program does not parse.
-    """
-    return hazard(ParsedProgram(code))

@@ -3,8 +3,8 @@
 It inserts lines of text and keeps every byte of the program's own text. The result is the same on every
 Python that can read the program. Prints go after an assignment or an ``if``, into every suite that executes,
 except class bodies. They show certainly bound names of their own scope (``trace_gym.inject.flow``). A
-program that could notice a print gets none (``trace_gym.inject.hazards``). Nor does a part in which a
-print could go wrong (``trace_gym.inject.closed``).
+program that could notice a print gets none, nor does a part in which a print could go wrong
+(``trace_gym.inject.hazards``).
 
 Prints use ``type(x)``, and not ``isinstance`` as upstream does. ``isinstance`` reads ``x.__class__`` and
 accepts subclasses of ``str`` with their own ``__repr__``, so it can run the program's code. For exact ints,
@@ -18,9 +18,8 @@ import random
 import re
 from collections.abc import Collection, Sequence
 
-from trace_gym.inject.closed import closed_scopes
 from trace_gym.inject.flow import Point, points
-from trace_gym.inject.hazards import hazard
+from trace_gym.inject.hazards import find_closed_scopes, hazard
 from trace_gym.inject.prints import MOST_NAMES, tag
 from trace_gym.syntax import ParsedProgram, too_deep_is_an_error
 
@@ -40,7 +39,7 @@ def inject_safe(code: str, seed: int, most: int) -> str:
     with too_deep_is_an_error():
         if hazard(program) is not None:
             return code
-        return place(program, seed, most, closed_scopes(program.tree))
+        return place(program, seed, most, find_closed_scopes(program.tree))
 
 
 def place(program: ParsedProgram, seed: int, most: int, closed: Collection[ast.AST] = ()) -> str:

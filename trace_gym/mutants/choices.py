@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from itertools import cycle, islice
+from collections.abc import Iterator
+from itertools import chain, cycle, islice
 from typing import NamedTuple
 
 from task_gym.errors import ProgramError
-from trace_gym.admission.admit import OWN_HASH_SEEDS, runs, unfit
+from trace_gym.admission.admit import OWN_HASH_SEEDS, unfit
 from trace_gym.admission.counting import limit_lines
-from trace_gym.admission.worlds import guard_program
+from trace_gym.admission.worlds import guard_program, jobs
 from trace_gym.mutants.mutate import Mutant, mutants
 from trace_gym.programs.draws import Draws
 from trace_gym.sandbox import Job, Result, Sandbox
@@ -68,72 +68,52 @@ def versions(
         ProgramError: the program does not parse.
     """
     draws = Draws(seed << 32 | _KEY)
-    found = [Version(code, output, "")]
-    seen = {squeeze(output)}
-
-    def is_wanted(text: str) -> bool:
-        lengths = [len(text), *(len(version.output) for version in found)]
-        return max(lengths) <= 2 * min(lengths) and squeeze(text) not in seen and not unfit(text)
-
-    def is_enough(mutant: Mutant, text: str) -> bool:
-        if is_wanted(text):
-            seen.add(squeeze(text))
-            found.append(Version(mutant.code, text, mutant.kind))
-        return len(found) == OPTIONS
-
     candidates = islice(mutants(code, draws.below(2**32)), _MOST_MUTANTS)
-    _run(candidates, stdin, sandbox, trusted, is_enough)
-    return draws.shuffled([found[0], *_confirmed(found[1:], stdin, sandbox, trusted)])
+    running: deque[Mutant] = deque()
+    shown = Version(code, output, "")
+    others: list[Version] = []
+    seen = {squeeze(output)}
+    lengths = [len(output)]
 
-
-def _run(
-    candidates: Iterable[Mutant],
-    stdin: str,
-    sandbox: Sandbox,
-    trusted: bool,
-    is_enough: Callable[[Mutant, str], bool],
-) -> None:
-    """Runs mutants with their lines counted, and guarded if untrusted, until ``is_enough`` returns True.
-
-    ``is_enough`` gets each mutant that ends without error, and its output.
-    """
-    made: deque[Mutant] = deque()
-
-    def jobs() -> Iterator[Job]:
+    def mutant_jobs() -> Iterator[Job]:
+        limit = limit_lines if trusted else guard_program
         hash_seeds = cycle(OWN_HASH_SEEDS)  # in turn: jobs of different hash seeds run side by side
         for mutant in candidates:
             try:
-                program = (limit_lines if trusted else guard_program)(mutant.code, _MOST_LINES)
+                program = limit(mutant.code, _MOST_LINES)
             except (ProgramError, SyntaxError):  # nested deeper than its program
                 continue
-            made.append(mutant)
+            running.append(mutant)
             yield Job(program, stdin, next(hash_seeds))
 
-    def done(result: Result) -> bool:
-        mutant = made.popleft()
-        return result.status == "ok" and not result.stderr and is_enough(mutant, result.stdout)
+    def is_enough(result: Result) -> bool:
+        mutant, text = running.popleft(), result.stdout
+        is_alike = max(*lengths, len(text)) <= 2 * min(*lengths, len(text))
+        has_ended = result.status == "ok" and not result.stderr
+        if has_ended and is_alike and squeeze(text) not in seen and not unfit(text):
+            seen.add(squeeze(text))
+            lengths.append(len(text))
+            others.append(Version(mutant.code, text, mutant.kind))
+        return len(lengths) == OPTIONS
 
-    sandbox.run_until(jobs(), done)
+    sandbox.run_until(mutant_jobs(), is_enough)
+    return draws.shuffled([shown, *_confirm(others, stdin, sandbox, trusted)])
 
 
-def _confirmed(found: list[Version], stdin: str, sandbox: Sandbox, trusted: bool) -> list[Version]:
+def _confirm(mutated: list[Version], stdin: str, sandbox: Sandbox, trusted: bool) -> list[Version]:
     """Returns the versions that print the same in every world and without counting.
 
     All versions are checked, not only the one that is shown. Otherwise, being impossible to show would give
     an output away.
     """
-    jobs = [
-        [Job(each.code, stdin, seed) for seed in OWN_HASH_SEEDS] if trusted else runs(each.code, stdin)
-        for each in found
+    runs = [
+        [Job(version.code, stdin, seed) for seed in OWN_HASH_SEEDS] if trusted else jobs(version.code, stdin)
+        for version in mutated
     ]
-    results = iter(sandbox.run_many(job for those in jobs for job in those))
+    results = iter(sandbox.run_many(chain.from_iterable(runs)))
     return [
-        each
-        for each, those in zip(found, jobs, strict=True)
-        if all(
-            [
-                (result.status, result.stderr, result.stdout) == ("ok", "", each.output)
-                for result in islice(results, len(those))
-            ]
-        )
+        version
+        for version, its_runs in zip(mutated, runs, strict=True)
+        if {(result.status, result.stderr, result.stdout) for result in islice(results, len(its_runs))}
+        == {("ok", "", version.output)}
     ]

@@ -11,7 +11,7 @@ import ast
 import random
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from task_gym.seeding import shuffled
@@ -117,21 +117,16 @@ def mutants(code: str, seed: int) -> Iterator[Mutant]:
         return int(rng.random() * n)  # Python promises the sequence of random() for every version
 
     groups = [shuffled([edit for edit in edits if edit.kind == kind], below) for kind in KINDS]
-    return _made(code, _in_turn(groups))
+    return _apply(code, (edit for row in zip_longest(*groups) for edit in row if edit is not None))
 
 
-def _made(code: str, edits: Iterator[_Edit]) -> Iterator[Mutant]:
+def _apply(code: str, edits: Iterator[_Edit]) -> Iterator[Mutant]:
     seen = set()
     for edit in edits:
         text = code[: edit.start] + edit.text + code[edit.end :]
         if text not in seen and compiles(text):
             seen.add(text)
             yield Mutant(edit.kind, text)
-
-
-def _in_turn(groups: list[list[_Edit]]) -> Iterator[_Edit]:
-    for place in range(max(map(len, groups))):
-        yield from (group[place] for group in groups if place < len(group))
 
 
 def _edits(program: ParsedProgram, node: ast.AST) -> Iterator[_Edit]:
@@ -153,13 +148,14 @@ def _off_by_one(program: ParsedProgram, node: ast.AST) -> Iterator[_Edit]:
     match node:
         case ast.Constant(value=int(value)) if type(value) is int and value <= _LARGEST:
             for other in (value - 1, value + 1) if value else (1,):
-                yield _replaced(program, node, str(other), _OFF_BY_ONE)
+                yield _replace(program, node, str(other), _OFF_BY_ONE)
         case ast.Call(func=ast.Name(id="range"), args=bounds):
             for bound in bounds[:2]:
                 if not isinstance(bound, (ast.Constant, ast.Starred)):
-                    text = program.of(bound) if _is_tight(bound) else _operand(program, bound)
-                    yield _replaced(program, bound, f"{text} - 1", _OFF_BY_ONE)
-                    yield _replaced(program, bound, f"{text} + 1", _OFF_BY_ONE)
+                    is_tight = isinstance(bound, ast.BinOp) and isinstance(bound.op, _TIGHT)
+                    text = program.of(bound) if is_tight else _operand(program, bound)
+                    yield _replace(program, bound, f"{text} - 1", _OFF_BY_ONE)
+                    yield _replace(program, bound, f"{text} + 1", _OFF_BY_ONE)
 
 
 def _operators(program: ParsedProgram, node: ast.AST) -> Iterator[_Edit]:
@@ -167,18 +163,18 @@ def _operators(program: ParsedProgram, node: ast.AST) -> Iterator[_Edit]:
     match node:
         case ast.Compare(left=left, ops=operators, comparators=right):
             for operator, before, after in zip(operators, [left, *right], right, strict=False):
-                yield from _swapped(program, before, operator, after)
+                yield from _swap(program, before, operator, after)
         case ast.BoolOp(op=operator, values=values):
             for before, after in pairwise(values):
-                yield from _swapped(program, before, operator, after)
+                yield from _swap(program, before, operator, after)
         case ast.BinOp(left=before, op=operator, right=after):
             if not _is_sequence(before) and not _is_sequence(after):
-                yield from _swapped(program, before, operator, after)
+                yield from _swap(program, before, operator, after)
         case ast.AugAssign(target=before, op=operator, value=after):
             if not _is_sequence(after):
-                yield from _swapped(program, before, operator, after)
+                yield from _swap(program, before, operator, after)
         case ast.Call(func=ast.Name(id=name) as function) if name in _OPPOSITES:
-            yield _replaced(program, function, _OPPOSITES[name], _OPERATOR)
+            yield _replace(program, function, _OPPOSITES[name], _OPERATOR)
 
 
 def _skips(program: ParsedProgram, node: ast.AST) -> Iterator[_Edit]:
@@ -198,14 +194,14 @@ def _skips(program: ParsedProgram, node: ast.AST) -> Iterator[_Edit]:
             yield from () if is_async else _fewer(program, rounds)
             yield from (_test(program, test, "not {}") for test in tests)
         case ast.Break():
-            yield _replaced(program, node, "continue", _SKIP)
-            yield _replaced(program, node, "pass", _SKIP)
+            yield _replace(program, node, "continue", _SKIP)
+            yield _replace(program, node, "pass", _SKIP)
         case ast.Continue():
-            yield _replaced(program, node, "break", _SKIP)
-            yield _replaced(program, node, "pass", _SKIP)
+            yield _replace(program, node, "break", _SKIP)
+            yield _replace(program, node, "pass", _SKIP)
 
 
-def _replaced(program: ParsedProgram, node: ast.expr | ast.stmt, text: str, kind: str) -> _Edit:
+def _replace(program: ParsedProgram, node: ast.expr | ast.stmt, text: str, kind: str) -> _Edit:
     return _Edit(program.start(node), program.end(node), text, kind)
 
 
@@ -214,13 +210,13 @@ def _test(program: ParsedProgram, test: ast.expr, template: str) -> _Edit:
     text = template.format(_operand(program, test))
     # A word needs a space or parenthesis before it, but "if-x" has none.
     apart = program.code[program.start(test) - 1] in " ("
-    return _replaced(program, test, text if apart else f"({text})", _SKIP)
+    return _replace(program, test, text if apart else f"({text})", _SKIP)
 
 
 def _fewer(program: ParsedProgram, rounds: ast.expr) -> Iterator[_Edit]:
     """Yields a loop without its first or its last round."""
     for part in ("[1:]", "[:-1]"):
-        yield _replaced(program, rounds, f"[*{_operand(program, rounds)}]{part}", _SKIP)
+        yield _replace(program, rounds, f"[*{_operand(program, rounds)}]{part}", _SKIP)
 
 
 def _operand(program: ParsedProgram, node: ast.expr) -> str:
@@ -229,7 +225,7 @@ def _operand(program: ParsedProgram, node: ast.expr) -> str:
     return text if isinstance(node, _ATOMS) else f"({text})"
 
 
-def _swapped(program: ParsedProgram, before: ast.expr, operator: ast.AST, after: ast.expr) -> Iterator[_Edit]:
+def _swap(program: ParsedProgram, before: ast.expr, operator: ast.AST, after: ast.expr) -> Iterator[_Edit]:
     """Yields other operators for the one between two operands. The syntax tree lacks its position."""
     if type(operator) not in _OPERATORS:
         return
@@ -239,11 +235,6 @@ def _swapped(program: ParsedProgram, before: ast.expr, operator: ast.AST, after:
     assert match is not None, f"no {written} in {program.code[start:end]!r}"
     blank = program.code[match.start(1) - 1] == " "
     yield from (_Edit(*match.span(1), other.lstrip() if blank else other, kind) for kind, other in others)
-
-
-def _is_tight(operand: ast.expr) -> bool:
-    """Returns whether ``+ 1`` may follow an operand without parentheses."""
-    return isinstance(operand, ast.BinOp) and isinstance(operand.op, _TIGHT)
 
 
 def _is_sequence(operand: ast.expr) -> bool:

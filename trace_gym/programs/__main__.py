@@ -15,7 +15,7 @@ from rich.table import Table
 
 from task_gym.errors import TaskGymError
 from trace_gym.admission.measure import Measured
-from trace_gym.programs.builtin import LEVELS, NAMES, Made, ids_of, make, split
+from trace_gym.programs.builtin import LEVELS, NAMES, ids_of, make, split
 from trace_gym.programs.builtin.levels import level_of, points
 from trace_gym.programs.builtin.tasks import cells
 
@@ -27,7 +27,6 @@ _SPREADS: dict[str, Callable[[Measured], int]] = {
     "depth": lambda measured: measured.depth,
 }
 """Each column's heading and its value for one program."""
-
 
 _WIDTH = 120
 """The least width of the table, in characters."""
@@ -44,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--samples: {arguments.samples} was given, allowed: 1 and more")
     try:
         if arguments.show is not None:
-            print(shown(arguments.show), end="")
+            print(describe(arguments.show), end="")
         else:
             console = Console(width=max(Console().width, _WIDTH))
             console.print(table(arguments.level, arguments.family, arguments.samples))
@@ -53,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def shown(task_id: int) -> str:
+def describe(task_id: int) -> str:
     """Returns a program, its input and its output as text."""
     made = make(task_id)
     program, measured = made.program, made.measured
@@ -92,18 +91,10 @@ def table(level: int | None, family: str | None, samples: int) -> Table:
             f"{band.low}–{band.high}",
             *(_spread([value(one.measured) for one in made]) for value in _SPREADS.values()),
             _spread([len(one.program.code) for one in made]),
-            _share(len({_whole(one) for one in made}), samples),
-            _share(sum(not one.misses for one in made), samples),
+            f"{len({(one.program.code, one.program.stdin) for one in made}) / samples:.0%}",
+            f"{sum(not one.misses for one in made) / samples:.0%}",
         )
     return result
-
-
-def _whole(made: Made) -> tuple[str, str]:
-    return made.program.code, made.program.stdin
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.0%}"
 
 
 def _spread(values: list[int]) -> str:

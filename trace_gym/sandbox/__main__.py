@@ -10,11 +10,10 @@ import sys
 from task_gym.errors import SandboxError
 
 from . import cgroups
-from .advice import advise
-from .interpreter import executable
-from .jail import clocks, landlock
-from .probe import trouble
+from .jail import clocks, locks
+from .probe import advise, trouble
 from .shapes import LEVELS
+from .worker import executable
 
 
 def _level(name: str) -> tuple[bool, str]:
@@ -35,7 +34,7 @@ def describe() -> tuple[bool, list[str]]:
         missing = cgroups.trouble()
         lines.append(f"control group  {'yes' if missing is None else f'no: {missing}'}")
         lines.append(
-            f"Landlock       {'yes' if landlock.is_there() else 'no: the kernel has none, or it is off'}"
+            f"Landlock       {'yes' if locks.has_landlock() else 'no: the kernel has none, or it is off'}"
         )
         without = "no: the kernel has no time namespaces, or allows none"
         lines += [

@@ -14,7 +14,6 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -161,14 +160,10 @@ class Group:
 
 def _sweep(parent: Path) -> None:
     """Removes groups of callers that were killed."""
-    for path in _left(parent):
+    for path in parent.glob(f"{PREFIX}*-*"):
         if not Path(f"/proc/{path.name.removeprefix(PREFIX).partition('-')[0]}").exists():
             with contextlib.suppress(OSError):
                 path.rmdir()
-
-
-def _left(parent: Path) -> Iterator[Path]:
-    yield from parent.glob(f"{PREFIX}*-*")
 
 
 @functools.cache

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 
 from task_gym.errors import SandboxError
 
-from . import users
 from .jail.wire import CLEAN, ENDED, FAILED, Caps
 from .shapes import Limits, Result, Status
-from .worker import Worker
+from .worker import Worker, process_limit
 
 _GRACE_SECONDS = 5.0
 """Time for a worker to end a program, in seconds. After it, the worker is killed."""
@@ -26,7 +25,7 @@ _SWEEP_SECONDS = 60.0
 _CHUNK = 1 << 16
 
 
-def _sealed(name: str, text: str) -> int:
+def _seal(name: str, text: str) -> int:
     """Returns a file in memory with this text, which nobody can change."""
     import fcntl  # here, because the rest of this package also imports on systems other than Linux
 
@@ -43,6 +42,11 @@ def _sealed(name: str, text: str) -> int:
 class Execution:
     """A program that was handed to a worker.
 
+    Attributes:
+        deadline: The time of the next ``check_clock``, by ``time.perf_counter``.
+        done: Whether the program has ended and its files are removed, or the worker is gone.
+        lost: Whether the worker died before the program began.
+
     Raises:
         OSError: the worker is gone, and nothing ran.
     """
@@ -53,14 +57,14 @@ class Execution:
             limits.cpu_seconds,
             limits.memory,
             limits.file_size,
-            users.process_limit(worker.level, limits.processes),
+            process_limit(worker.level, limits.processes),
             limits.open_files,
         )
         self._streams: dict[int, bytearray] = {}
         handed: list[int] = []
         try:
-            handed.append(_sealed("program", program))
-            handed.append(_sealed("stdin", stdin))
+            handed.append(_seal("program", program))
+            handed.append(_seal("stdin", stdin))
             for _ in range(2):
                 here, there = os.pipe()
                 self._streams[here] = bytearray()
@@ -76,14 +80,14 @@ class Execution:
         finally:
             for file in handed:
                 os.close(file)
-        self._deadline = self._begun + limits.wall_seconds
+        self.deadline = self._begun + limits.wall_seconds
         self._seconds = 0.0
         self._stopped: Status | None = None
         self._code: int | None = None
         self._failure = ""
         self._ended = False  # the program has; then its files are removed, and all is done
         self.done = False
-        self._lost = False
+        self.lost = False
 
     # -- while it runs -------------------------------------------------------------------------------------
 
@@ -91,11 +95,6 @@ class Execution:
     def waits_for(self) -> list[int]:
         """File descriptors to poll."""
         return [self.worker.fileno(), *self._open]
-
-    @property
-    def deadline(self) -> float:
-        """The time of the next ``check_clock``, by ``time.perf_counter``."""
-        return self._deadline
 
     def handle(self, file: int) -> None:
         """Handles an event on a file descriptor."""
@@ -123,13 +122,13 @@ class Execution:
         elif word == FAILED:
             self._failure = detail
         else:
-            self._lost = not self.worker.begun() and self._stopped is None
+            self.lost = not self.worker.begun() and self._stopped is None
         self._end()
         self.done = word not in (ENDED, FAILED)
 
     def check_clock(self) -> None:
         """Stops a program that runs for too long, and then a worker that does not end it."""
-        if self.done or time.perf_counter() < self._deadline:
+        if self.done or time.perf_counter() < self.deadline:
             return
         if self._stopped is None and not self._ended:
             self._stop("timeout")
@@ -159,7 +158,7 @@ class Execution:
         if self._stopped is None:
             self._stopped = status
             if not self._ended:
-                self._deadline = time.perf_counter() + _GRACE_SECONDS
+                self.deadline = time.perf_counter() + _GRACE_SECONDS
                 with contextlib.suppress(ConnectionError):  # the worker is gone, and its reply says so
                     self.worker.stop()
 
@@ -167,7 +166,7 @@ class Execution:
 
     def _end(self) -> None:
         now = time.perf_counter()
-        self._seconds, self._deadline = now - self._begun, now + _SWEEP_SECONDS
+        self._seconds, self.deadline = now - self._begun, now + _SWEEP_SECONDS
         self._ended = True
         # Nothing writes any more. A process forked meanwhile may still have a copy of the pipe's other end,
         # so we do not wait for the end of the file.
@@ -197,11 +196,6 @@ class Execution:
         if not self.done:
             self.worker.close()
             self._finish()
-
-    @property
-    def lost(self) -> bool:
-        """Whether the worker died before the program began."""
-        return self._lost
 
     def result(self) -> Result:
         """Returns how the program ended.

@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -19,31 +19,6 @@ from .shapes import Job, Limits, Result
 from .worker import Worker
 
 _sandboxes: weakref.WeakSet[Sandbox] = weakref.WeakSet()
-
-
-class _Queue:
-    """Jobs taken and not yet run, by hash seed. An error in making a job ends the jobs, and is kept."""
-
-    def __init__(self, jobs: Iterable[Job], seed_of: Callable[[Job], int], seeds: Sequence[int]) -> None:
-        self._jobs, self._seed_of = iter(jobs), seed_of
-        self.waiting: dict[int, deque[tuple[int, Job]]] = {seed: deque() for seed in seeds}
-        self.taken = 0
-        self.more = True
-        self.failure: Exception | None = None
-
-    def __bool__(self) -> bool:
-        return self.more or any(self.waiting.values())
-
-    def take(self) -> None:
-        """Takes one more job, or notes that there is none."""
-        try:
-            job = next(self._jobs)
-            self.waiting[self._seed_of(job)].append((self.taken, job))
-            self.taken += 1
-        except StopIteration:
-            self.more = False
-        except Exception as error:
-            self.more, self.failure = False, error
 
 
 class Sandbox:
@@ -128,19 +103,28 @@ class Sandbox:
 
     def _results(self, jobs: Iterable[Job], ahead: int) -> Generator[Result]:
         """Yields the results in the order of the jobs, whichever program ends first."""
-        queue = _Queue(jobs, self._seed, self.hash_seeds)
+        untaken: Iterator[Job] | None = iter(jobs)
+        failure: Exception | None = None  # to make a job, which ends the jobs
+        waiting: dict[int, deque[tuple[int, Job]]] = {seed: deque() for seed in self.hash_seeds}
         running: dict[int, tuple[Execution, int, Job]] = {}
         ended: dict[int, Execution] = {}
         lost: set[int] = set()
-        given = 0
+        taken = given = 0
         try:
-            while queue or running:
-                room = queue.more and queue.taken - given < ahead
-                if room:
-                    queue.take()
-                for seed, waiting in queue.waiting.items():
-                    if waiting and seed not in running:
-                        index, job = waiting.popleft()
+            while untaken is not None or running or any(waiting.values()):
+                room = untaken is not None and taken - given < ahead
+                if untaken is not None and room:
+                    try:
+                        job = next(untaken)
+                        waiting[self._seed(job)].append((taken, job))
+                        taken += 1
+                    except StopIteration:
+                        untaken = None
+                    except Exception as error:
+                        untaken, failure = None, error
+                for seed, queue in waiting.items():
+                    if queue and seed not in running:
+                        index, job = queue.popleft()
                         running[seed] = self._submit(seed, job), index, job
                 if room or not running:
                     continue
@@ -151,14 +135,14 @@ class Sandbox:
                     del running[seed]
                     if execution.lost and index not in lost:  # once more, on a new worker
                         lost.add(index)
-                        queue.waiting[seed].appendleft((index, job))
+                        waiting[seed].appendleft((index, job))
                     else:
                         ended[index] = execution
                 while given in ended:
                     given += 1
                     yield ended.pop(given - 1).result()
-            if queue.failure is not None:
-                raise queue.failure
+            if failure is not None:
+                raise failure
         except GeneratorExit:  # nobody needs the others: end them and keep the workers
             for execution, _, _ in running.values():
                 execution.stop()

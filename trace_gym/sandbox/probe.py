@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import tempfile
+from pathlib import Path
 
 from task_gym.errors import SandboxError, check_choice
 
-from .advice import advise
 from .execution import Execution, wait
 from .shapes import LEVELS, Limits, Result
 from .worker import BusyError, Worker
@@ -70,10 +71,6 @@ for name, check in checks:
 """
 
 
-_known: dict[str, str | None] = {}
-"""The answers of ``trouble`` by level. A trial that did not come to an end has none."""
-
-
 def trouble(level: str) -> str | None:
     """Returns why this machine does not have a level; None if it does. One trial per level and process.
 
@@ -81,17 +78,16 @@ def trouble(level: str) -> str | None:
         SandboxError: the trial did not come to an end, which says nothing about the level.
     """
     check_choice("level", level, LEVELS)
-    if level not in _known:
-        try:
-            _known[level] = _try(level)
-        except BusyError as error:
-            raise SandboxError(
-                f"sandbox: whether this machine has level {level!r} could not be found out: {error}; "
-                "try again when it is less busy"
-            ) from error
-    return _known[level]
+    try:
+        return _try(level)
+    except BusyError as error:
+        raise SandboxError(
+            f"sandbox: whether this machine has level {level!r} could not be found out: {error}; "
+            "try again when it is less busy"
+        ) from error
 
 
+@functools.cache  # an error is not kept, so a trial that did not come to an end is made again
 def _try(level: str) -> str | None:
     """Makes the trial of a level; see ``trouble``.
 
@@ -172,3 +168,40 @@ def _explain(reasons: dict[str, str]) -> str:
         if "limits" not in reasons and sys.platform == "linux":
             message += "; or accept the risk of running such programs without protection: require='limits'"
     return message
+
+
+SWITCHES = {
+    "user/max_user_namespaces": ("0", "user.max_user_namespaces=10000"),
+    "kernel/unprivileged_userns_clone": ("0", "kernel.unprivileged_userns_clone=1"),
+    "kernel/apparmor_restrict_unprivileged_userns": ("1", "kernel.apparmor_restrict_unprivileged_userns=0"),
+}
+"""Settings below /proc/sys: the value that forbids user namespaces, and one that allows them."""
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _has_filter() -> bool:
+    """Returns whether this process is under a filter of system calls, as containers' processes are."""
+    return any(line.split() == ["Seccomp:", "2"] for line in _read("/proc/self/status").splitlines())
+
+
+def advise() -> list[str]:
+    """Returns what would allow user namespaces here, as clauses for a message; none if nothing is known."""
+    if sys.platform != "linux":
+        return ["run it on Linux 5.3 or newer, or in a virtual machine with it"]
+    found = [
+        f"the machine's administrator can allow user namespaces: sysctl -w {allowing}"
+        for name, (forbidding, allowing) in SWITCHES.items()
+        if _read(f"/proc/sys/{name}") == forbidding
+    ]
+    if _has_filter():
+        found.append(
+            "this process is under a system call filter, as in a container: give the container "
+            "--security-opt seccomp=unconfined --security-opt apparmor=unconfined, or run outside of it"
+        )
+    return found or ["the kernel must allow user namespaces, and a container's own rules mounts in them"]

@@ -1,25 +1,139 @@
-"""The host's side of a worker: starts it, hands it programs, ends it."""
+"""The host's side of a worker: its interpreter, its programs' user ids, its start and its end."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import functools
 import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import weakref
+from pathlib import Path
 
 from task_gym.errors import SandboxError
 
-from . import cgroups, interpreter, users
-from .jail.sweep_files import empty
+from . import cgroups
+from .jail.sweep import empty
 from .jail.wire import FAILED, LARGEST, MAPPED, READY, SHORT, STOP, UNSHARED, Caps, Setting
 
 _START_SECONDS = 30.0
 _END_SECONDS = 5.0
 
 _CODE = "import sys; sys.path.insert(0, {path!r}); from jail.worker import main; del sys.path[0]; main()"
+
+FLAGS = ("-S", "-s", "-P", "-X", "utf8")
+"""No packages, no user's packages, no script's path, UTF-8. ``-I`` and ``-E`` would ignore the hash seed."""
+
+JAIL = Path(__file__).parent / "jail"
+
+INSIDE = 1000
+"""The user id that a program at level "namespaces" sees."""
+
+
+def executable() -> str:
+    """Returns the interpreter's path. In a virtual environment, it is the base interpreter's path.
+
+    Raises:
+        SandboxError: there is no such interpreter.
+    """
+    found: str = getattr(sys, "_base_executable", None) or sys.executable
+    if not found or not os.access(found, os.X_OK):
+        raise SandboxError(f"no interpreter to run programs with: {found!r} was found, allowed: its path")
+    return os.path.realpath(found)
+
+
+@functools.cache
+def survey() -> dict[str, dict[str, str]]:
+    """Returns the files that the interpreter needs: see ``jail/survey.py``, which runs in its own process."""
+    command = [executable(), *FLAGS, str(JAIL / "survey.py")]
+    done = subprocess.run(
+        command, env={}, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=60
+    )
+    if done.returncode != 0:
+        raise SandboxError(f"the interpreter could not say which files it needs: {done.stderr.strip()}")
+    found: dict[str, dict[str, str]] = ast.literal_eval(done.stdout)
+    return found
+
+
+def _own_ids() -> str:
+    """Returns the user ids of this process's user namespace: lines of first, first outside, number."""
+    return Path("/proc/self/uid_map").read_text()
+
+
+def stranger(pid: int) -> int:
+    """Returns a user id for the worker ``pid`` and its programs, without a name, files or other processes.
+
+    Raises:
+        SandboxError: this user namespace has no such id.
+    """
+    ranges = [(int(first), int(count)) for first, _, count in map(str.split, _own_ids().splitlines())]
+    # Above all ids that distributions and containers hand out, or at least above ordinary users.
+    for wanted in (0x70000000 + pid, 50_000 + pid % 10_000):
+        if any(first <= wanted < first + count for first, count in ranges):
+            return wanted
+    raise SandboxError("running as root, and no user id is to be had for programs: allowed: one above 50000")
+
+
+def map_user(pid: int) -> None:
+    """Sets the user ids of the user namespace that the process ``pid`` has just made.
+
+    If the caller is root, root stays root for the worker, and a program's user gets an unused id outside.
+    Otherwise the namespace has only the caller's id.
+
+    Raises:
+        SandboxError: the kernel refuses.
+    """
+    if os.geteuid() == 0:
+        other = stranger(pid)
+        maps = {name: f"0 0 1\n{INSIDE} {other} 1\n" for name in ("uid_map", "gid_map")}
+    else:
+        maps = {
+            "setgroups": "deny",
+            "uid_map": f"{INSIDE} {os.geteuid()} 1\n",
+            "gid_map": f"{INSIDE} {os.getegid()} 1\n",
+        }
+    for name, content in maps.items():
+        try:
+            Path(f"/proc/{pid}/{name}").write_text(content)
+        except OSError as error:
+            raise SandboxError(f"user ids of a namespace could not be set: {name}: {error}") from error
+
+
+def choose_user(level: str, pid: int) -> int | None:
+    """Returns the user id that the worker ``pid`` gives a program; None if the program keeps its own."""
+    if os.geteuid() != 0:
+        return None
+    return INSIDE if level == "namespaces" else stranger(pid)
+
+
+def _tasks() -> int:
+    """Returns how many processes and threads this user has."""
+    total = 0
+    for path in Path("/proc").glob("[0-9]*/status"):
+        try:
+            text = path.read_text(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        values = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+        if int(values["Uid"].split()[0]) == os.getuid():
+            total += int(values["Threads"])
+    return total
+
+
+def process_limit(level: str, processes: int) -> int:
+    """Returns the RLIMIT_NPROC that gives a program ``processes``: the kernel counts by user."""
+    if os.geteuid() == 0:
+        return processes
+    release = tuple(
+        int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2]
+    )
+    if level == "namespaces" and release >= (5, 14):  # which count each user namespace by itself
+        return processes + 2  # the worker and the keeper
+    return _tasks() + 2 + processes
 
 
 def _end(
@@ -70,8 +184,8 @@ class Worker:
     def __init__(self, level: str, hash_seed: int) -> None:
         self.level, self.hash_seed = level, hash_seed
         self.is_free = True
-        found = interpreter.survey()
-        code = _CODE.format(path=str(interpreter.JAIL.parent))
+        found = survey()
+        code = _CODE.format(path=str(JAIL.parent))
         with contextlib.ExitStack() as undo:
             self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             undo.callback(self._control.close)
@@ -84,7 +198,7 @@ class Worker:
             with there:
                 handed = (there.fileno(), self._begun)
                 self._process = subprocess.Popen(
-                    [interpreter.executable(), *interpreter.FLAGS, "-c", code, *map(str, handed)],
+                    [executable(), *FLAGS, "-c", code, *map(str, handed)],
                     env={"PYTHONHASHSEED": str(hash_seed)},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
@@ -102,7 +216,7 @@ class Worker:
             if level == "namespaces":
                 with contextlib.suppress(OSError):  # no part of the level's promise: see cgroups
                     self._groups.append(cgroups.Group(self._process.pid))
-            user = users.turned_into(level, self._process.pid)
+            user = choose_user(level, self._process.pid)
             if base and user is not None:
                 os.chmod(base, 0o711)  # the program's directory is below it
             self._begin(Setting(level, found["roots"], found["files"], base, user))
@@ -116,7 +230,7 @@ class Worker:
             self._control.send(setting.pack())
             word, detail = self.reply()
             if word == UNSHARED:
-                users.map_user(self._process.pid)
+                map_user(self._process.pid)
                 self._control.send(MAPPED)
                 word, detail = self.reply()
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Each disallowed argument, option, seed and action has a named error; and ``TRACE_TASK_PATH``."""
+"""Each disallowed argument, option and action has a named error; and ``TRACE_TASK_PATH``."""
 
 from __future__ import annotations
 
@@ -9,23 +9,17 @@ import gymnasium as gym
 import pytest
 
 import trace_gym  # noqa: F401  (registers the environments)
-from task_gym.errors import ArgumentError, EpisodeError, OptionError, SeedError, SourceError, TaskIdError
-from tests.trace_gym.play import IDS, Make
+from task_gym.errors import ArgumentError, EpisodeError, OptionError, SourceError, TaskIdError
+from tests.trace_gym.play import Make
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
         ({"task_id": -1}, TaskIdError, "task id: -1 was given, allowed: whole numbers 0 … 99999999999"),
-        ({"task_id": True}, TaskIdError, "task id: True was given"),
         ({"levle": 3}, ArgumentError, "'levle' was given, allowed: .*did you mean 'level'"),
         ({"task_id": 1, "task_ids": [1]}, ArgumentError, "task_id and task_ids were given"),
-        ({"task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
-        ({"task_ids": []}, TaskIdError, "task_ids: .* was given"),
-        ({"task_ids": [(5, 3)]}, TaskIdError, "first <= last"),
         ({"task_id": 0, "level": 2}, TaskIdError, "holds no id of the kind asked for"),
-        ({"level": 11}, ArgumentError, "level: 11 was given, allowed: 1, 2"),
-        ({"family": "recursive"}, ArgumentError, "did you mean 'recursion'"),
         (
             {"source": 5},
             ArgumentError,
@@ -41,11 +35,10 @@ from tests.trace_gym.play import IDS, Make
         ({"render_mode": "rgb"}, ArgumentError, "'rgb' was given, allowed: None, 'ansi', 'rgb_array'"),
     ],
 )
-@pytest.mark.parametrize("name", IDS)
 @pytest.mark.filterwarnings("ignore:.*render_mode.*:UserWarning")
-def test_constructor(name: str, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_constructor(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        gym.make(name, **arguments)
+        gym.make("CodeTrace-v0", **arguments)
 
 
 def test_how_illegal_choices_are_taken() -> None:
@@ -57,22 +50,11 @@ def test_how_illegal_choices_are_taken() -> None:
         gym.make("CodeTrace-v0", illegal="raise")
 
 
-@pytest.mark.parametrize("name", IDS)
-def test_reset(name: str, make_env: Make) -> None:
-    env = make_env(name, task_ids=[(160, 200)], level=1)
-    for seed in (-1, 2**32, 1.5, True):
-        with pytest.raises(SeedError, match=r"seed: .* was given, allowed: whole numbers 0 … 4294967295"):
-            env.reset(seed=seed)
-    for options, message in [
-        ({"task": 160}, "reset option 'task' was given, allowed: task_id; did you mean 'task_id'"),
-        ({"task_id": 159}, "reset option 'task_id': 159 was given, allowed: 160 … 200 of level 1"),
-        ({"task_id": 176}, "reset option 'task_id': 176 was given"),  # of level 2
-        ({"task_id": "160"}, "reset option 'task_id': task id: '160' was given"),
-        ({"task_id": None}, "reset option 'task_id'"),
-    ]:
-        with pytest.raises(OptionError, match=message):
-            env.reset(options=options)
-    env.reset(seed=2**32 - 201, options={"task_id": 160})
+def test_an_option_is_a_task_of_the_level(make_env: Make) -> None:
+    env = make_env(task_ids=[(160, 200)], level=1)
+    message = "reset option 'task_id': 176 was given, allowed: 160 … 200 of level 1"  # it is of level 2
+    with pytest.raises(OptionError, match=message):
+        env.reset(options={"task_id": 176})
     assert env.reset(seed=5, options={})[1]["level"] == 1
 
 
@@ -89,9 +71,8 @@ def test_steps_outside_an_episode_and_wrong_actions(make_env: Make) -> None:
         env.step("")
 
 
-@pytest.mark.parametrize("name", IDS)
-def test_level_and_family_restrict_what_is_drawn(name: str, make_env: Make) -> None:
-    env = make_env(name, level=2, family="closures")
+def test_level_and_family_restrict_what_is_drawn(make_env: Make) -> None:
+    env = make_env(level=2, family="closures")
     for seed in range(3):
         _, info = env.reset(seed=seed)
         assert (info["level"], info["family"]) == (2, "closures")

@@ -19,7 +19,6 @@ from tests.trace_gym.rows import write_rows
 from trace_gym.backends import LocalBackend, Trace, make_backend
 from trace_gym.envs.prompts import render_task
 from trace_gym.programs.builtin.tasks import CELLS
-from trace_gym.score import squeeze
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -167,11 +166,6 @@ def expected_hits(traces: list[Trace], heuristic: Heuristic) -> float:
 def test_the_outputs_alone_do_not_tell_the_true_one(backend: LocalBackend) -> None:
     """No guesser beats chance on one task per cell: mean sum(1/k), variance sum(1/k (1 - 1/k))."""
     traces = [backend.load(task_id) for task_id in range(CELLS)]
-    for trace in traces:
-        outputs = [trace.truth, *trace.false]
-        assert 4 <= len(outputs) <= 8
-        assert len({squeeze(output) for output in outputs}) == len(outputs)
-        assert max(map(len, outputs)) <= 2 * min(map(len, outputs))
     chances = [1 / (1 + len(trace.false)) for trace in traces]
     mean, deviation = sum(chances), sqrt(sum(chance * (1 - chance) for chance in chances))
     off = {name: expected_hits(traces, heuristic) - mean for name, heuristic in HEURISTICS.items()}

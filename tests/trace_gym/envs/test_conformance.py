@@ -135,17 +135,6 @@ def test_a_copy_made_in_mid_episode_continues_identically(name: str, clone: Any,
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_what_is_rendered(name: str, make_env: Make) -> None:
-    env = make_env(name, render_mode="ansi", task_id=16)
-    text, _ = env.reset(seed=0)
-    assert env.render() == text
-    over = False
-    while not over:
-        text, _, over, *_ = env.step(oracle(env))
-        assert env.render() == text
-
-
-@pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize(
     "kind",
     [
@@ -191,13 +180,6 @@ def test_an_episode_depends_on_nothing_but_its_address(name: str, make_env: Make
 
 
 # -- environments of a process share their backend ---------------------------------------------------------
-
-
-def test_the_same_arguments_share_a_backend() -> None:
-    one = make_backend("builtin", "safe", True)
-    assert make_backend("builtin", "safe", True) is one
-    others = [make_backend("builtin", *rest) for rest in (("safe", False), ("affine", True))]
-    assert len({id(one), *map(id, others)}) == 3
 
 
 def test_a_trace_is_made_once() -> None:

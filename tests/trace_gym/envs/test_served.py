@@ -17,7 +17,6 @@ pytest.importorskip("affinetes")
 
 ASKED = {"observation": "print(1)", "reward": 0.0, "done": False, "episode_id": "e1", "info": {}}
 RIGHT = {**ASKED, "observation": "Right.", "reward": 1.0, "done": True}
-SILENT = {name: value for name, value in RIGHT.items() if name != "reward"}
 BOTH = {"affine": 1.0, "exact": 1.0}
 
 
@@ -54,8 +53,6 @@ ANSWERS = {
     "too right": (said(by_scoring={**BOTH, "exact": 1.5}), r"a score is no number in \[0, 1\]: 1.5"),
     "no exact": (said(by_scoring={"affine": 1.0}), "states no score 'exact'"),
     "huge": (said(by_scoring={**BOTH, "exact": 10**400}), "a score is no number"),
-    "no score": (result({**ASKED, "done": True, "reward": None}), "reward is no finite number: None"),
-    "no reward": (result(SILENT), "done, and states no score"),
     "other score": (said(by_scoring=BOTH, score=0.0), "states score 0.0 with score 1"),
     "other result": (said(by_scoring=BOTH, result="loss"), "states result 'loss' with"),
     "other reward": (said(by_scoring={"affine": 0.0, "exact": 0.0}), "states reward 1.0 with score 0.0"),

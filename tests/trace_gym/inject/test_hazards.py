@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.trace_gym.debug_prints import check_injections
-from trace_gym.inject import inject, refusal
-from trace_gym.inject.closed import closed_scopes
+from trace_gym.inject import inject
 from trace_gym.inject.flow import points
-from trace_gym.inject.hazards import STARS
+from trace_gym.inject.hazards import STARS, find_closed_scopes, hazard
 from trace_gym.inject.prints import USED
 from trace_gym.syntax import ParsedProgram
 
@@ -61,7 +60,7 @@ from trace_gym.syntax import ParsedProgram
 )  # fmt: skip
 def test_a_program_that_would_notice_is_refused(line: str, why: str) -> None:
     code = f"x = 1\n{line}\nif x:\n    x = 2\n"
-    assert why in str(refusal(code))
+    assert why in str(hazard(ParsedProgram(code)))
     assert all(inject(code, seed) == code for seed in range(10))
 
 
@@ -85,7 +84,7 @@ def test_a_program_that_would_notice_is_refused(line: str, why: str) -> None:
 )
 def test_a_program_that_would_not_is_free(line: str, tmp_path: Path) -> None:
     code = f"x = 1\n{line}\nif x:\n    x = 2\n"
-    assert refusal(code) is None
+    assert hazard(ParsedProgram(code)) is None
     assert check_injections([(code, "")], tmp_path, seeds=range(3), most=9) > 0
 
 
@@ -126,7 +125,7 @@ def test_the_modules_taken_for_harmless_bind_no_name_that_prints_use(module: str
 )
 def test_no_prints_where_their_own_names_may_mean_something_else(code: str, functions: str) -> None:
     tree = ParsedProgram(code).tree
-    closed = closed_scopes(tree)
+    closed = find_closed_scopes(tree)
     scopes = [node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.FunctionDef))]
     free = ["module" if isinstance(node, ast.Module) else node.name for node in scopes if node not in closed]
     assert sorted(free) == sorted(functions.split())

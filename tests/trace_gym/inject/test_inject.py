@@ -18,7 +18,6 @@ from trace_gym.admission.admit import MOST_OUTPUT
 from trace_gym.admission.measure import execute
 from trace_gym.backends.local import LocalBackend
 from trace_gym.inject import MOST, inject, strip_debug, unchanged
-from trace_gym.inject.prints import is_debug_print
 from trace_gym.inject.safe import place
 from trace_gym.programs.builtin import generate, ids_of
 from trace_gym.programs.sources import open_source
@@ -175,15 +174,6 @@ def test_output_with_the_prints_taken_out_is_compared_as_a_whole() -> None:
     assert unchanged("a\n", "a\n__DBG_0__ 1\n") and not unchanged("a\n", "a\nb\n__DBG_0__ 1\n")
 
 
-def test_prints_are_told_from_statements_like_them() -> None:
-    code = "x = 1\nprint('__DBG', x)\nprint()\nprint(x)\nlog('__DBG_0__')\n"
-    assert not any(is_debug_print(node) for node in ParsedProgram(code).tree.body)
-    for style in ("safe", "affine"):
-        tree = ParsedProgram(inject("x = 1\nif x:\n    x = 2\n", 1, style=style, most=9)).tree
-        assert sum(is_debug_print(node) for node in tree.body) > 0
-    assert without_prints(inject("x = 1", 1)) == "x = 1"
-
-
 @pytest.mark.families
 def test_prints_alone_are_inserted_into_the_standard_library() -> None:
     """Checks programs by many authors. Most would be refused, so prints are also put at every point."""
@@ -290,5 +280,3 @@ def test_what_cannot_be_injected_is_a_named_error() -> None:
         ArgumentError, match="'affine2' was given, allowed: 'safe', 'affine'; did you mean 'affine'"
     ):
         inject("x = 1", 0, style="affine2")
-    with pytest.raises(ArgumentError, match="-1 was given"):
-        inject("x = 1", 0, most=-1)

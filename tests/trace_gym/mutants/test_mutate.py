@@ -16,9 +16,7 @@ import pytest
 
 import trace_gym.mutants.choices as choices
 from task_gym.errors import ProgramError
-from tests.trace_gym.debug_prints import same_tree, without_prints
 from trace_gym.admission.admit import OWN_HASH_SEEDS, judge
-from trace_gym.inject import inject
 from trace_gym.mutants.choices import LEAST, OPTIONS, Version, versions
 from trace_gym.mutants.mutate import KINDS, mutants
 from trace_gym.sandbox import Job, Result, Sandbox
@@ -102,6 +100,7 @@ def _all(code: str) -> dict[str, set[str]]:
         ("@f(1)\nclass A: pass", [], [], []),
         ("match a:\n  case 1 | 2: pass", [], [], []),
         ("print('__DBG_0__', 1 + x)", [], [], []),
+        ("print('__DBG', 5)", ["print('__DBG', 4)", "print('__DBG', 6)"], [], []),
         ("é = 'ü'; x = 5", ["é = 'ü'; x = 4", "é = 'ü'; x = 6"], [], []),
     ],
 )  # fmt: skip
@@ -158,15 +157,6 @@ def test_mutants_are_the_same_everywhere() -> None:
     # Read off Python 3.11, 3.12 and 3.13, which agree; it changes with the program above.
     texts = [mutant.code for seed in range(9) for mutant in islice(mutants(_PROGRAM, seed), 9)]
     assert hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16] == "096642fd297802ee"
-
-
-def test_debug_prints_are_left_alone() -> None:
-    injected = inject(_PROGRAM, 1)
-    assert "__DBG_" in injected
-    prints = [line for line in injected.splitlines() if "__DBG_" in line]
-    for mutant in mutants(injected, 0):
-        assert [line for line in mutant.code.splitlines() if "__DBG_" in line] == prints
-        assert not same_tree(mutant.code, without_prints(injected))
 
 
 def test_what_cannot_be_mutated_is_a_named_error() -> None:
@@ -267,8 +257,6 @@ def test_which_is_shown_says_nothing_of_the_others_order() -> None:
         (("ok", "0002\n", "warning\n"), "something on its standard error"),
         (("error", "0002\n", ""), "an error"),
         (("timeout", "0002\n", ""), "no end"),
-        (("ok", "0" * 11, ""), "more than twice as long"),
-        (("ok", "0\n", ""), "less than half as long"),
         (("ok", " \n\n \n", ""), "nothing but white space"),
         (("ok", "a\ufffdb\n", ""), "no text"),
         (("ok", "```\na\n```", ""), "what cleaning takes out of a reply"),

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from task_gym.errors import ArgumentError
 from tests.trace_gym.boxes import LIMITS
 from tests.trace_gym.sandbox.honest import HONEST, INPUT
-from trace_gym.sandbox import Job, Limits, Result, Sandbox, interpreter, run
+from trace_gym.sandbox import Job, Limits, Result, Sandbox, run
+from trace_gym.sandbox.worker import executable
 
 SEEDS = (0, 7, 4294967295)
 
@@ -33,7 +34,7 @@ def sandbox() -> Iterator[Sandbox]:
 def test_a_program_does_what_the_interpreter_has_it_do(sandbox: Sandbox, tmp_path: Path, name: str) -> None:
     """Checks output, errors and whether the exit code is zero against the interpreter itself."""
     (tmp_path / "program.py").write_text(HONEST[name], encoding="utf-8", newline="")
-    command = [interpreter.executable(), "-S", "-s", "program.py"]
+    command = [executable(), "-S", "-s", "program.py"]
     env = {"PYTHONHASHSEED": "7", "PYTHONIOENCODING": "utf-8:strict", "PYTHONUTF8": "1"}
     plain = subprocess.run(command, cwd=tmp_path, env=env, input=INPUT.encode(), capture_output=True)
     result = sandbox.run(HONEST[name], INPUT, hash_seed=7)

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from task_gym.errors import SandboxError
-from trace_gym.sandbox import interpreter, users
+from trace_gym.sandbox import worker
 from trace_gym.sandbox.jail import clocks, filter, kernel
-from trace_gym.sandbox.jail.sweep_files import empty
-from trace_gym.sandbox.jail.wire import Caps, Setting
+from trace_gym.sandbox.jail.sweep import empty
 
 # -- the filter --------------------------------------------------------------------------------------------
 
@@ -255,7 +254,7 @@ def test_a_link_that_is_swapped_in_is_not_followed(
 
 
 def test_the_survey_finds_what_the_interpreter_needs() -> None:
-    found = interpreter.survey()
+    found = worker.survey()
     assert os.path.dirname(os.__file__) in found["roots"]
     assert not any("site-packages" in path for path in [*found["roots"], *found["files"]])
     for path, real in [*found["roots"].items(), *found["files"].items()]:
@@ -265,9 +264,9 @@ def test_the_survey_finds_what_the_interpreter_needs() -> None:
 
 def test_the_worker_imports_the_standard_library_alone() -> None:
     """Checks that the jail imports neither the project nor slow modules, which would slow every program."""
-    path = str(interpreter.JAIL.parent)
+    path = str(worker.JAIL.parent)
     code = f"import sys; sys.path.insert(0, {path!r}); import jail.worker; print(*sys.modules)"
-    command = [interpreter.executable(), *interpreter.FLAGS, "-c", code]
+    command = [worker.executable(), *worker.FLAGS, "-c", code]
     loaded = subprocess.run(command, env={}, capture_output=True, encoding="utf-8", check=True).stdout.split()
     assert {name.partition(".")[0] for name in loaded} <= {*sys.stdlib_module_names, "__main__", "jail"}
     assert not {"typing", "collections", "re", "enum", "socket", "signal"} & set(loaded)
@@ -280,19 +279,12 @@ def test_user_ids_are_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
         ("0 100000 65536", 50_000),
         ("0 1 1\n1 9 99999", 50_000),
     ):
-        monkeypatch.setattr(users, "_own_ids", lambda ids=ids: ids)
-        found = [users.stranger(pid) for pid in (1, 2, 4711, 4_194_303)]
+        monkeypatch.setattr(worker, "_own_ids", lambda ids=ids: ids)
+        found = [worker.stranger(pid) for pid in (1, 2, 4711, 4_194_303)]
         assert min(found) > lowest and taken.isdisjoint(found) and len(set(found)) == 4
-    monkeypatch.setattr(users, "_own_ids", lambda: "0 1000 1")
+    monkeypatch.setattr(worker, "_own_ids", lambda: "0 1000 1")
     with pytest.raises(SandboxError, match="no user id is to be had for programs"):
-        users.stranger(1)
-
-
-def test_messages_arrive_as_they_left() -> None:
-    setting = Setting("limits", {"/a": "/b"}, {"/c ü": "/d"}, "/tmp/x", None)
-    assert vars(Setting.unpack(setting.pack())) == vars(setting)
-    caps = Caps(1, 2**40, 3, 4, 5)
-    assert vars(Caps.unpack(caps.pack())) == vars(caps)
+        worker.stranger(1)
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSPC, errno.EPERM])

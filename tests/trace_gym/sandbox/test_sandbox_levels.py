@@ -20,9 +20,7 @@ from trace_gym.sandbox import (
     LEVELS,
     Result,
     Sandbox,
-    advice,
     cgroups,
-    interpreter,
     probe,
     run,
     trouble,
@@ -41,9 +39,11 @@ def missing(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 
 
 @pytest.fixture
-def untried(monkeypatch: pytest.MonkeyPatch) -> None:
+def untried() -> Iterator[None]:
     """Makes the next question about a level a new trial."""
-    monkeypatch.setattr(probe, "_known", {})
+    probe._try.cache_clear()
+    yield
+    probe._try.cache_clear()
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -110,14 +110,13 @@ def test_a_trial_that_did_not_end_says_nothing(monkeypatch: pytest.MonkeyPatch) 
         (worker.Worker, "reply", time_out),
     ):
         with monkeypatch.context() as busy:
-            busy.setattr(probe, "_known", {})
+            probe._try.cache_clear()
             busy.setattr(place, name, value)
             for require in LEVELS:
                 with pytest.raises(
                     SandboxError, match=r"could not be found out: .*; try again when it is less busy"
                 ):
                     run("print(1)", require=require)
-            assert probe._known == {}
     assert run("print(1)").level == "namespaces"
 
 
@@ -129,9 +128,9 @@ def test_other_systems_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interpreter_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreter.sys, "_base_executable", "/nowhere/python", raising=False)
+    monkeypatch.setattr(worker.sys, "_base_executable", "/nowhere/python", raising=False)
     with pytest.raises(SandboxError, match="'/nowhere/python' was found"):
-        interpreter.executable()
+        worker.executable()
 
 
 def test_rows_of_a_file_need_protection(missing: set[str], tmp_path: Path, make_env: Make) -> None:
@@ -225,7 +224,7 @@ def test_a_normal_user_has_the_same_level() -> None:
     become = (
         "import os\nos.setgroups([])\nos.setresgid(65534, 65534, 65534)\nos.setresuid(65534, 65534, 65534)\n"
     )
-    if not all(os.stat(path).st_mode & 1 for path in Path(interpreter.executable()).parents):
+    if not all(os.stat(path).st_mode & 1 for path in Path(worker.executable()).parents):
         pytest.skip("the interpreter is where only root can read")
     assert ask(become)[0] == "namespaces"
 
@@ -244,8 +243,8 @@ def test_a_normal_user_has_the_same_level() -> None:
     ],
 )
 def test_advice(monkeypatch: pytest.MonkeyPatch, files: dict[str, str], advised: str) -> None:
-    monkeypatch.setattr(advice, "_read", lambda path: files.get(path, ""))
-    assert [advised in one for one in advice.advise()] == [True]
+    monkeypatch.setattr(probe, "_read", lambda path: files.get(path, ""))
+    assert [advised in one for one in probe.advise()] == [True]
 
 
 def test_a_machine_says_what_it_offers_and_what_to_do(

@@ -36,13 +36,11 @@ class Made:
         program: The program.
         measured: The measurements of its run.
         misses: Its distance from its level, in points plus lines of output; 0 is inside.
-        drafts: Number of drafts written and run for it.
     """
 
     program: Program
     measured: Measured
     misses: int
-    drafts: int
 
 
 def generate(task_id: int) -> Program:
@@ -65,12 +63,10 @@ def make(task_id: int) -> Made:
         if template.lowest <= level <= template.highest
     ]
     nearest: Made | None = None
-    drafts = 0
     for attempt in range(_PROGRAMS):
         for draft, measured, misses in _drafts(task_id * _PROGRAMS + attempt, fitting, level):
-            drafts += 1
             if nearest is None or misses < nearest.misses:
-                nearest = Made(Program(draft.code, draft.stdin, name, level), measured, misses, drafts)
+                nearest = Made(Program(draft.code, draft.stdin, name, level), measured, misses)
             if not misses:
                 return nearest
     if nearest is None:

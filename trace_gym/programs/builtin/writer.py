@@ -71,16 +71,19 @@ class Writer(Draws):
 
     def show(self, label: str, *values: str) -> str:
         """Returns a print of a label and expressions. All prints of a program have the same style."""
-        if self._fstrings and not any(mark in value for value in values for mark in '"{}\\!:'):
+        if self._fits_fstring(values):
             return f'print(f"{label}{self._colon} {" ".join(f"{{{value}}}" for value in values)}")'
         return f'print("{label}{self._colon}", {", ".join(values)})'
 
     def tell(self, noun: str, *values: str) -> str:
         """Returns a print of ``noun``, the first value and the others, in the same style as ``show``."""
         first, rest = values[0], values[1:]
-        if self._fstrings and not any(mark in value for value in values for mark in '"{}\\!:'):
+        if self._fits_fstring(values):
             return f'print(f"{noun} {{{first}}}: {" ".join(f"{{{value}}}" for value in rest)}")'
         return f'print("{noun}", {", ".join(values)})'
+
+    def _fits_fstring(self, values: Sequence[str]) -> bool:
+        return self._fstrings and not any(mark in value for value in values for mark in '"{}\\!:')
 
     def sometimes(self, counter: str, total: int, text: str) -> str:
         """Returns ``text`` under a condition on a counter.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import select
 
-from . import kernel, mounts, sweep_processes
+from . import kernel, mounts, sweep
 from .locks import Locks, close_all_but, lock
 from .wire import ENDED, FAILED, Caps, Setting
 
@@ -36,7 +36,7 @@ def _watch(pid: int, life: int) -> str:
     poll.register(life, 0)  # poll always reports a hang-up
     ready = [file for file, _ in poll.poll()]
     if program not in ready:
-        os.kill(pid, sweep_processes.SIGKILL)
+        os.kill(pid, sweep.SIGKILL)
     _, status, usage = os.wait4(pid, 0)
     return f"{ENDED} {os.waitstatus_to_exitcode(status)} {usage.ru_utime + usage.ru_stime:.6f}"
 
@@ -73,7 +73,7 @@ def keep(setting: Setting, locks: Locks, caps: Caps, files: list[int], life: int
             os.close(file)
         line = _watch(pid, life)
         if setting.level != "namespaces":
-            sweep_processes.end_children(setting.user)
+            sweep.end_children(setting.user)
     except Exception as error:
         line = f"{FAILED} {error}"
     os.write(report, line.encode(errors="replace")[:500] + b"\n")

@@ -170,7 +170,7 @@ class _Program(ctypes.Structure):
 
 
 def install_filter(instructions: bytes) -> None:
-    """Puts a seccomp filter on this thread, for good. ``Filter.instructions`` returns the instructions."""
+    """Puts a seccomp filter on this thread, for good. ``filter.make_filter`` returns the instructions."""
     program = _Program(len(instructions) // 8, instructions)
     mode = ctypes.c_ulong(_SECCOMP_MODE_FILTER)
     _prctl("seccomp filter", _PR_SET_SECCOMP, mode, ctypes.byref(program))

@@ -1,11 +1,20 @@
-"""The locks that a program's process puts on itself just before the program runs."""
+"""The locks that a program's process puts on itself just before the program runs.
+
+One of them is Landlock, a second wall around a program's file system (Linux 5.13 on). The mount namespace
+already shows a program only its own files. Landlock bars it from all other files even if it reaches one, as
+through an open directory. A program behaves in the same way without Landlock, so a kernel that lacks it still
+has the level "namespaces".
+"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import resource
+import struct
 
-from . import filter, kernel, landlock
+from . import filter, kernel
 from .wire import Caps, Setting
 
 DEVICES = ("/dev/null", "/dev/urandom")
@@ -13,6 +22,56 @@ DEVICES = ("/dev/null", "/dev/urandom")
 
 _MOST_FILES = 256  # far more than a worker ever has open
 _MOST_SIGNALS = 16  # queued at a time; the kernel counts them by user, across the machine
+
+_CREATE, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # on every architecture
+_VERSION, _PATH_BENEATH = 1, 1
+
+# Rights by Landlock's version: thirteen at first, then moves between directories, truncation by name, and
+# commands to devices. Everything is allowed below the program's root but to execute.
+_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
+_EXECUTE = 1
+
+
+def _landlock_version() -> int:
+    """Returns Landlock's version; 0 without Landlock.
+
+    Raises:
+        OSError: Landlock is there, but refuses.
+    """
+    try:
+        return kernel.syscall("landlock", _CREATE, None, ctypes.c_ulong(0), ctypes.c_ulong(_VERSION))
+    except OSError as error:
+        # It is not built, is off, or a container's rule forbids it.
+        if error.errno in (errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM):
+            return 0
+        raise
+
+
+def has_landlock() -> bool:
+    """Returns whether the kernel has Landlock."""
+    return _landlock_version() > 0
+
+
+def make_ruleset() -> int | None:
+    """Returns a ruleset for the files below the root, as a file descriptor; None without Landlock.
+
+    Raises:
+        OSError: Landlock is there, but refuses.
+    """
+    zero, version = ctypes.c_ulong(0), _landlock_version()
+    if version == 0:
+        return None
+    handled = sum(right for since, right in _RIGHTS.items() if since <= version)
+    attributes = struct.pack("=Q", handled)
+    ruleset = kernel.syscall("landlock ruleset", _CREATE, attributes, ctypes.c_ulong(len(attributes)), zero)
+    os.set_inheritable(ruleset, False)
+    root = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    try:
+        rule = struct.pack("=Qi", handled & ~_EXECUTE, root)
+        kernel.syscall("landlock rule", _ADD_RULE, ruleset, _PATH_BENEATH, rule, zero)
+    finally:
+        os.close(root)
+    return ruleset
 
 
 def close_all_but(*kept: int) -> None:
@@ -72,7 +131,7 @@ class Locks:
     def __init__(self, setting: Setting) -> None:
         confined = setting.level == "namespaces"
         self.filter = filter.make_filter() if confined else None
-        self.ruleset = landlock.make_ruleset() if confined else None
+        self.ruleset = make_ruleset() if confined else None
 
 
 def lock(setting: Setting, locks: Locks, caps: Caps) -> None:
@@ -91,7 +150,7 @@ def lock(setting: Setting, locks: Locks, caps: Caps) -> None:
     if setting.level != "namespaces":
         kernel.die_with_parent()
     if locks.ruleset is not None:
-        landlock.restrict(locks.ruleset)
+        kernel.syscall("landlock", _RESTRICT_SELF, locks.ruleset, ctypes.c_ulong(0))
     close_all_but()
     _limits(caps)  # almost last, because a limit may be too tight for the steps above
     if locks.filter is not None:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import marshal
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
 MAPPED = b"mapped"
 """From the host: the worker's user ids are set."""
 
@@ -28,7 +32,18 @@ LARGEST = 1 << 17
 """Bytes per message, at most."""
 
 
-class Setting:
+class _Message:
+    """A message with named values, those of its class's constructor."""
+
+    def pack(self) -> bytes:
+        return marshal.dumps(vars(self))
+
+    @classmethod
+    def unpack(cls, message: bytes) -> Self:
+        return cls(**marshal.loads(message))
+
+
+class Setting(_Message):
     """A worker's setting: the first message to it.
 
     Attributes:
@@ -44,15 +59,8 @@ class Setting:
     ) -> None:
         self.level, self.roots, self.files, self.base, self.user = level, roots, files, base, user
 
-    def pack(self) -> bytes:
-        return marshal.dumps(vars(self))
 
-    @classmethod
-    def unpack(cls, message: bytes) -> Setting:
-        return cls(**marshal.loads(message))
-
-
-class Caps:
+class Caps(_Message):
     """One program's limits: the message that comes with its text and its three standard files.
 
     Attributes:
@@ -66,10 +74,3 @@ class Caps:
     def __init__(self, cpu: int, memory: int, file_size: int, processes: int, open_files: int) -> None:
         self.cpu, self.memory, self.file_size = cpu, memory, file_size
         self.processes, self.open_files = processes, open_files
-
-    def pack(self) -> bytes:
-        return marshal.dumps(vars(self))
-
-    @classmethod
-    def unpack(cls, message: bytes) -> Caps:
-        return cls(**marshal.loads(message))

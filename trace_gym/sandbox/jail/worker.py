@@ -16,7 +16,7 @@ import struct
 import sys
 from _socket import AF_UNIX, CMSG_LEN, SCM_RIGHTS, SOCK_SEQPACKET, socket
 
-from . import clocks, keeper, kernel, mounts, program, sweep_files
+from . import clocks, keeper, kernel, mounts, program, sweep
 from .locks import DEVICES, Locks
 from .wire import CLEAN, FAILED, LARGEST, MAPPED, READY, SHORT, STOP, UNSHARED, Caps, Setting
 
@@ -138,7 +138,7 @@ def _serve(control: socket, begun: int) -> bytes | None:
         if there:
             control.send(line or f"{FAILED} the keeper was killed".encode())
         if setting.base:  # after that reply and before the next: no program's clock runs
-            sweep_files.empty(setting.base)
+            sweep.empty(setting.base)
         if there:
             control.send(CLEAN.encode())
     if setting.base:  # the host may be gone
