@@ -163,7 +163,8 @@ def _measure_values(
     else:
         episodes = play_policy(config, policy, count, console, greedy=options.greedy)
         rows = measure_played(config, policy, episodes)
-    console.print(evaluation_table(f"{_describe_player(options)} on {where}", rows))
+    unit = declaration_of(config.env).unit
+    console.print(evaluation_table(f"{_describe_player(options)} on {where}", rows, unit))
     return {"sampled": _rows_to_dict(rows)}, {"greedy" if options.greedy else "sampled": episodes}
 
 

@@ -106,11 +106,17 @@ class Grid(Table):
         return (first.min_width or 0) + self.padding[1] + sum(widths) + self._extra_width
 
 
-def evaluation_table(title: str, rows: Mapping[str, Measured]) -> RenderableType:
-    """Returns measures by group as a table: all scores of traces, or the measures of games with a note."""
+def evaluation_table(title: str, rows: Mapping[str, Measured], unit: str = "games") -> RenderableType:
+    """Returns measures by group as a table: all scores of traces, or the measures of games with a note.
+
+    Args:
+        title: The title.
+        rows: The measures by group.
+        unit: What the kind's episodes are called.
+    """
     if _has_scores(rows):
         return traces_table(title, rows)
-    return Group(make_samples_table(title, rows), Text(SAMPLED_NOTE))
+    return Group(make_samples_table(title, rows, unit), Text(SAMPLED_NOTE))
 
 
 def reply_evaluation_table(
@@ -134,13 +140,13 @@ def _has_scores(rows: Mapping[str, Measured]) -> bool:
     return "all" in rows and bool(rows["all"].by_scoring)
 
 
-def make_samples_table(title: str, rows: Mapping[str, Measured]) -> Grid:
+def make_samples_table(title: str, rows: Mapping[str, Measured], unit: str = "games") -> Grid:
     """Returns a table with a row per group of games; intervals are below the means."""
     columns = ("score", "success", "return", "illegal\nmoves", "legal\nmass", "turns")
     table = Grid("", columns, title)
     for name, measures in rows.items():
         table.add_row(
-            _format_group(name, measures),
+            _format_group(name, measures, unit),
             _plus_minus(measures.score, 3),
             _format_share(measures.success),
             "-" if measures.returns is None else _plus_minus(measures.returns, 2),
@@ -320,10 +326,10 @@ def format_gib(size: int) -> str:
     return f"{size / GIB:.2f}" if size >= GIB / 200 or not size else "<0.01"
 
 
-def _format_group(name: str, measures: Measured) -> str:
-    """Returns a group's name and, on further lines, the numbers of its games and of its faults."""
+def _format_group(name: str, measures: Measured, unit: str = "games") -> str:
+    """Returns a group's name and, on further lines, the numbers of its episodes and of its faults."""
     faults = [f"{measures.faults:,} faults"] if measures.faults else []
-    return "\n".join([name, f"{measures.episodes:,} games", *faults])
+    return "\n".join([name, f"{measures.episodes:,} {unit}", *faults])
 
 
 def _format_share(interval: Interval | None) -> str:

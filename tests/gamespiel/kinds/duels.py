@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic.dataclasses import dataclass
@@ -13,10 +13,9 @@ from gamespiel.kinds import base
 
 if TYPE_CHECKING:
     import gymnasium as gym
-    from rich.console import RenderableType
 
     from gamespiel.agents.rollout import Episode, Masks
-    from gamespiel.agents.runs.evaluation import Measured, Taken
+    from gamespiel.agents.runs.evaluation import Taken
     from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.agents.vec_env import TextVecEnv
 
@@ -93,9 +92,6 @@ class DuelPresenter(base.Presenter[DuelKeys]):
 
     def group_episodes(self, episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
         return {"all": list(episodes)}
-
-    def render_table(self, title: str, rows: Mapping[str, Measured]) -> RenderableType:
-        return f"{title}: {rows['all'].episodes} duels"
 
 
 DECLARATION = DuelDeclaration()
