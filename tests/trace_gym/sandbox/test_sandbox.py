@@ -136,7 +136,7 @@ def test_what_was_printed_before_the_end_is_kept(sandbox: Sandbox) -> None:
         ("import signal; signal.raise_signal(signal.SIGUSR1)", "killed"),
         ("import sys\nsys.setrecursionlimit(10**9)\nclass A: __getattr__ = lambda s, n: getattr(s, n)\nA().x",
          "killed"),
-        ("import resource, signal; signal.raise_signal(signal.SIGXCPU)", "timeout"),
+        ("import resource, signal; signal.raise_signal(signal.SIGXCPU)", "killed"),
     ],
 )  # fmt: skip
 def test_status(sandbox: Sandbox, program: str, status: str) -> None:

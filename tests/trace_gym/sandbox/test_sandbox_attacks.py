@@ -581,11 +581,17 @@ def test_allocates_without_end(box: Box) -> None:
     assert LIMITS.memory / 2 < int(held.stdout) * 1024 < LIMITS.memory
     at_once = box("bytearray(1 << 40)")
     assert at_once.status == "error" and "MemoryError" in at_once.stderr
+    private = "mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)"
     mapped = box(
-        "import mmap\nheld = []\n"
-        "while True:\n    held.append(mmap.mmap(-1, 1 << 20))\n    held[-1].write(bytes(1 << 20))\n"
+        f"import mmap\nheld = []\nwhile True:\n    held.append({private})\n"
+        "    held[-1].write(bytes(1 << 20))\n"
     )
     assert mapped.status == "error"
+
+
+def test_holds_memory_in_shared_mappings(protected: Box) -> None:
+    """Checks that there are none without a file: what they lose when they shrink stays, in no limit."""
+    assert "PermissionError" in protected("import mmap\nmmap.mmap(-1, 1 << 20)").stderr
 
 
 def test_prints_without_end(box: Box) -> None:
@@ -655,7 +661,7 @@ F_SETPIPE_SZ = 1031
 class Span(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 held, libc = 0, ctypes.CDLL(None)
-pages = mmap.mmap(-1, 1 << 20)
+pages = mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 span = Span(ctypes.addressof(ctypes.c_char.from_buffer(pages)), 1 << 20)
 for _ in range(8):
     read, write = os.pipe()
@@ -734,7 +740,8 @@ def test_calls_by_the_numbers_of_another_table(protected: Box) -> None:
     body = f"{LIBC}\nprint(called(0x40000000 | 39), called(0x40000000 | 57))"
     assert protected(attempts(body)).stdout == "(-1, 38) (-1, 38)\n"
     code = "import ctypes, mmap\n"
-    code += "page = mmap.mmap(-1, 4096, prot=7)\npage.write(b'\\xb8\\x14\\0\\0\\0\\xcd\\x80\\xc3')\n"
+    code += "page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 7)\n"
+    code += "page.write(b'\\xb8\\x14\\0\\0\\0\\xcd\\x80\\xc3')\n"
     code += "call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))\n"
     result = protected(code + "print('before', flush=True)\nprint(call())")
     assert (result.status, result.stdout) == ("killed", "before\n")

@@ -131,7 +131,10 @@ def test_a_call_is_in_one_table_alone() -> None:
         ("fcntl", (0, 1031, 1 << 20), EPERM),  # F_SETPIPE_SZ
         ("fcntl", (0, 1032), ALLOW),  # F_GETPIPE_SZ
         ("futex", (0x1000, 0x189, 0), ALLOW),  # FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME
+        ("futex", (0x1000, 0x109, 0), ALLOW),  # the same of a thread's end, which pthread_join waits for
         ("futex", (0x1000, 0x81, 1), ALLOW),  # FUTEX_WAKE_PRIVATE
+        ("futex", (0x1000, 1, 1), ENOSYS),  # FUTEX_WAKE, which programs with the same file would hear
+        ("futex", (0x1000, 4, 1), ENOSYS),  # FUTEX_CMP_REQUEUE
         ("futex", (0x1000, 0x86, 1), ENOSYS),  # FUTEX_LOCK_PI_PRIVATE
         ("madvise", (0x1000, 4096, 4), ALLOW),  # MADV_DONTNEED
         ("madvise", (0x1000, 4096, 14), EINVAL),  # MADV_HUGEPAGE
@@ -140,6 +143,9 @@ def test_a_call_is_in_one_table_alone() -> None:
         ("fdatasync", (3,), DONE),
         ("msync", (0x1000, 4096, 4), DONE),
         ("mmap", (0, 4096, 3, 0x22), ALLOW),  # private and anonymous
+        ("mmap", (0, 4096, 1, 1), ALLOW),  # a file, shared
+        ("mmap", (0, 4096, 3, 0x21), EPERM),  # shared and anonymous
+        ("mmap", (0, 4096, 3, 0x23), EPERM),  # MAP_SHARED_VALIDATE
         ("mmap", (0, 1 << 21, 3, 0x40022), ENOMEM),  # MAP_HUGETLB
     ],
 )

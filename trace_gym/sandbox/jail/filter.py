@@ -119,11 +119,14 @@ _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 # Copies of a descriptor, its flags, the file's flags, and a pipe's size. So no locks, leases, watches and
 # signals when a file is ready, and no larger pipes.
 _FCNTLS = (0, 1, 2, 3, 4, 1030, 1032)
-_FUTEX_OPTIONS = 128 | 256  # private, and by the wall clock
-_FUTEXES = (0, 1, 3, 4, 5, 9, 10)  # wait, wake and requeue, none with priorities
+# Wait, wake and requeue, none with priorities. Only waits may be shared, as for a thread's end, which the
+# kernel tells: a shared wake in a page of a library would reach other programs.
+_PRIVATE, _BY_WALL_CLOCK = 128, 256
+_FUTEXES = (0, 9, *(_PRIVATE | operation for operation in (0, 1, 3, 4, 5, 9, 10)))
 _ADVICE = (0, 1, 2, 3, 4, 8)  # order of access, and pages that are no longer needed
 _NAMES = (15, 16)  # PR_SET_NAME and PR_GET_NAME, for a thread's name
 _MAP_HUGETLB = 0x40000  # pages of a pool that all processes share
+_SHARED_ANONYMOUS = 0x21  # pages of a file in memory, which stay beyond the limit when the mapping shrinks
 
 _LOAD, _AND, _JUMP, _EQUAL, _NOT_LESS, _ANY_BIT, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
@@ -174,9 +177,11 @@ def _judgements() -> dict[str, bytes]:
         "socketpair": _only(0, (_AF_UNIX,)),
         "ioctl": _only(1, _IOCTLS, _error(errno.ENOTTY)),
         "fcntl": _only(1, _FCNTLS),
-        "futex": _only(1, _FUTEXES, _UNKNOWN, ignoring=_FUTEX_OPTIONS),
+        "futex": _only(1, _FUTEXES, _UNKNOWN, ignoring=_BY_WALL_CLOCK),
         "madvise": _only(2, _ADVICE, _error(errno.EINVAL)),
-        "mmap": _argument(3) + _instruction(_ANY_BIT, _MAP_HUGETLB, false=1) + _error(errno.ENOMEM) + _PASS,
+        "mmap": _argument(3) + _instruction(_ANY_BIT, _MAP_HUGETLB, false=1) + _error(errno.ENOMEM)
+        + _instruction(_AND, _SHARED_ANONYMOUS) + _instruction(_EQUAL, _SHARED_ANONYMOUS, false=1)
+        + _REFUSE + _PASS,
     }  # fmt: skip
 
 
