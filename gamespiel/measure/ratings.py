@@ -63,7 +63,7 @@ def rate(scale: Scale, scores: Array, counts: Array) -> Array:
     scores, counts = scores + ADDED / 2, counts + ADDED
     low = np.full(scores.shape[:-1], -WIDEST)
     high = -low
-    for _ in range(60):  # the expected score rises with the rating
+    for _ in range(44):  # the expected score rises with the rating
         middle = (low + high) / 2
         above = (counts * scale.expect(middle)).sum(axis=-1) > scores.sum(axis=-1)
         low, high = np.where(above, low, middle), np.where(above, middle, high)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 
 SIGKILL = 9
 
@@ -102,6 +101,8 @@ def end_children(user: int | None) -> None:
         user: The children's user id, if no other process has it. Then one signal reaches all of them at once,
             even if they fork meanwhile. If None, each child is first forbidden to fork.
     """
+    import resource  # here, because the host imports this file on systems without it, too
+
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
