@@ -164,18 +164,3 @@ def _group_alike(tree: GameTree, seat: int) -> Whole:
             key = int(numbers[parent]), int(tree.state_of[parent]), int(tree.actions[edge])
             numbers[tree.children[edge]] = groups.setdefault(key, len(groups) + 1)
     return numbers
-
-
-def expected_estimate(estimator: Estimator, tables: Sequence[Table]) -> tuple[float, float, float]:
-    """Returns the exact mean and variance of an estimator, and the variance of the plain score.
-
-    Args:
-        estimator: The estimator.
-        tables: The policies that really play, one per seat.
-    """
-    tree = estimator.tree
-    ends = tree.movers == TERMINAL
-    weights = tree.reach(tree.edge_probabilities(tables))[ends]
-    estimates, scores = estimator.estimates[ends], tree.scores[ends, estimator.seat]
-    mean, plain = float(weights @ estimates), float(weights @ scores)
-    return mean, float(weights @ (estimates - mean) ** 2), float(weights @ (scores - plain) ** 2)

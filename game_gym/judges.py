@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from itertools import pairwise
 from typing import Protocol
 
+import numpy as np
 import pyspiel
 
-from game_gym.exact import OPPONENTS, information_states, split_by_seat
+from game_gym.aivat import find_best_response
+from game_gym.exact import OPPONENTS
 from game_gym.opponents.mcts import UCT_C, parse_budget
 from game_gym.spec import Budget, State, Variant
+from game_gym.tree import build_tree
 from task_gym.errors import ArgumentError, check_choice, unknown
 
 _MEMORY_MB = 1000
@@ -54,44 +57,22 @@ class ExactJudge:
 
     def __init__(self, variant: Variant, opponent: str) -> None:
         check_choice("opponent", opponent, tuple(OPPONENTS))
-        self._policy = OPPONENTS[opponent]
-        states = information_states(variant, rules=False)
-        tables = split_by_seat(states, [self._policy(len(state.legal)) for state in states])
-        self._solvers = [pyspiel.TabularBestResponse(variant.game, seat, tables[1 - seat]) for seat in (0, 1)]
-        self._histories = self._reached(variant)
+        tree = build_tree(variant, rules=False)
+        fixed = tree.tabulate_fixed(OPPONENTS[opponent])
+        self._values: dict[tuple[int, str], list[float]] = {}
+        for seat in (0, 1):
+            best = find_best_response(tree, seat, fixed)
+            edges = tree.edge_probabilities([best, fixed] if seat == 0 else [fixed, best])
+            # The seat's own moves are known to it.
+            others = np.where(tree.movers[tree.parents] == seat, 1.0, edges)
+            _, values = tree.information_values(edges, seat, tree.reach(others), returns=True)
+            for known, places in zip(tree.states, pairwise(tree.action_starts), strict=True):
+                if known.seat == seat:
+                    self._values[seat, known.key] = values[slice(*places)].tolist()
 
     def values(self, state: State, seat: int, seed: int) -> list[float]:
         """Returns the expected return after each legal move, in the order of ids."""
-        histories = self._histories[seat, state.information_state_string(seat)]
-        value, total = self._solvers[seat].value_from_state, sum(reach for _, reach in histories)
-        return [
-            sum(reach * value(history.child(action)) for history, reach in histories) / total
-            for action in state.legal_actions()
-        ]
-
-    def _reached(self, variant: Variant) -> dict[tuple[int, str], list[tuple[State, float]]]:
-        """Returns, per seat and information state, the histories with their probabilities.
-
-        The probabilities are those of chance and the opponent: the seat's own moves are known to it.
-        """
-        histories = defaultdict(list)
-        waiting: list[tuple[State, list[float]]] = [(variant.game.new_initial_state(), [1.0, 1.0])]
-        while waiting:
-            state, reach = waiting.pop()
-            if state.is_terminal():
-                continue
-            if state.is_chance_node():
-                for action, odds in state.chance_outcomes():
-                    waiting.append((state.child(action), [reach[0] * odds, reach[1] * odds]))
-                continue
-            seat, legal = state.current_player(), state.legal_actions()
-            if reach[seat] > 0:
-                histories[seat, state.information_state_string(seat)].append((state, reach[seat]))
-            for action, odds in zip(legal, self._policy(len(legal)), strict=True):
-                # As the other seat's opponent, this one plays the fixed policy.
-                weighted = [reach[0], reach[1] * odds] if seat == 0 else [reach[0] * odds, reach[1]]
-                waiting.append((state.child(action), weighted))
-        return histories
+        return self._values[seat, state.information_state_string(seat)]
 
 
 class SearchJudge:

@@ -167,11 +167,11 @@ class Seats:
             return str(self.info["result"])
         return outcome(self.info["returns"], seat, self.info["scores"][seat])
 
-    def info_of(self, seat: int, actions: int | None = None) -> dict[str, Any]:
+    def info_of(self, seat: int) -> dict[str, Any]:
         """Returns a seat's info: mask and address, and at the end score, returns and result."""
         legal = self.legal(seat)
         info = {
-            "action_mask": self.mask(seat, actions),
+            "action_mask": self.mask(seat),
             "legal_actions": legal,
             **{key: self.info[key] for key in ("task_id", "seed", "opponent", "game")},
             # The seat's own: all moves together would tell how often the others tried in phantom_ttt.

@@ -52,20 +52,10 @@ def decode(task_id: Any) -> Task:
     """Returns the task of a task id.
 
     Raises:
-        TaskIdError: the id is not a whole number in range, or its game has no declaration yet.
+        TaskIdError: the id is not a whole number in range.
     """
     game, config = split(task_id)
-    return Task(int(task_id), _variant(_declaration(task_id, game), config))
-
-
-def _declaration(task_id: int, game: str) -> GameSpec:
-    if game not in DECLARED:
-        ready = ", ".join(f"{name!r} (from {encode(name, 0)})" for name in DECLARED if name in TABLE)
-        raise TaskIdError(
-            f"task id: {task_id} was given, a task of {game!r}, which has no declaration yet; "
-            f"declared: {ready}"
-        )
-    return with_upstream_texts(DECLARED[game])
+    return Task(int(task_id), _variant(with_upstream_texts(DECLARED[game]), config))
 
 
 @lru_cache(maxsize=1024)
@@ -93,7 +83,7 @@ class TaskSet:
 
     Raises:
         ArgumentError: not exactly one of ``task_id``, ``task_ids`` and ``game``; ``params`` without ``game``.
-        TaskIdError: an id is out of range, or of a game that has no declaration yet.
+        TaskIdError: an id is out of range.
         GameError: the game cannot be played.
     """
 
@@ -173,6 +163,6 @@ def _variants_between(first: int, last: int) -> list[Variant]:
     for index in dict.fromkeys([first_index, *whole, last_index]):
         low = max(first - index * CONFIGS, 0)
         high = min(last - index * CONFIGS, CONFIGS - 1)
-        spec = _declaration(index * CONFIGS + low, TABLE[index % len(TABLE)])
+        spec = with_upstream_texts(DECLARED[TABLE[index % len(TABLE)]])
         variants += [_variant(spec, config) for config in range(low, min(high, low + spec.variants - 1) + 1)]
     return variants

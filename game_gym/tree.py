@@ -252,21 +252,26 @@ class GameTree:
         ).astype(np.float64, copy=False)
         return sums
 
-    def information_values(self, edges: Floats, seat: int) -> tuple[Floats, Floats]:
-        """Returns what a seat's information states and actions there are worth, in scores.
+    def information_values(
+        self, edges: Floats, seat: int, reach: Floats | None = None, *, returns: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Returns what a seat's information states and actions there are worth, in scores or returns.
 
-        Each is the mean over the histories that the seat cannot tell apart, weighted by their reach, its own
-        moves included. NaN where no history is reached.
+        Each is the mean over the histories that the seat cannot tell apart, weighted by their reach. NaN
+        where no history is reached.
 
         Args:
             edges: The probability of each edge's action.
             seat: The seat.
+            reach: The weight of each node; None for its probability, the seat's own moves included.
+            returns: Whether the values are returns.
 
         Returns:
             Values of the information states, float64 (states,), and of each state's legal actions, one state
             after the other, float64 (actions,). Those of the other seat's are NaN.
         """
-        values, reach = self.back_up(edges, seat), self.reach(edges)
+        values = self.back_up(edges, seat, returns=returns)
+        reach = self.reach(edges) if reach is None else reach
         moved = np.flatnonzero(self.movers[self.parents] == seat)
         starts = self.action_starts
         place = starts[self.state_of[self.parents[moved]]] + self.places[moved]

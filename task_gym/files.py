@@ -45,11 +45,11 @@ def named(path: Path) -> Iterator[None]:
         raise
 
 
-def read_json(path: Path, error: type[TaskGymError], kind: type = dict) -> Any:
-    """Returns what a file of JSON in UTF-8 has.
+def read_json(path: Path, error: type[TaskGymError]) -> Any:
+    """Returns the object that a file of JSON in UTF-8 has.
 
     Raises:
-        error: it cannot be read, is no JSON, is nested too deeply, or is no ``kind``.
+        error: it cannot be read, is no JSON, is nested too deeply, or is no object.
     """
     try:
         content = json.loads(path.read_bytes().decode("utf-8-sig"))
@@ -57,9 +57,8 @@ def read_json(path: Path, error: type[TaskGymError], kind: type = dict) -> Any:
         raise error(f"{str(path)!r} cannot be read: {failure.strerror}") from failure
     except NO_JSON as failure:
         raise error(f"{str(path)!r} cannot be read: {explain_json(failure)}") from failure
-    if not isinstance(content, kind):
-        needed = "an object" if kind is dict else "a list" if kind is list else kind.__name__
-        raise error(f"{str(path)!r} has {content!r:.60}, needed: {needed}")
+    if not isinstance(content, dict):
+        raise error(f"{str(path)!r} has {content!r:.60}, needed: an object")
     return content
 
 

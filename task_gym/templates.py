@@ -9,33 +9,22 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place of a template.
-
-    Attributes:
-        expression: The expression of the f-string, as ``ast.unparse`` writes it.
-    """
-
-    expression: str
-
-
-@dataclass(frozen=True, slots=True)
 class Template:
     """A text with places.
 
     Attributes:
-        parts: Texts and places in their order.
+        parts: (text, "") for a text, and ("", expression) for a place, as ``ast.unparse`` writes it.
     """
 
-    parts: tuple[str | Place, ...]
+    parts: tuple[tuple[str, str], ...]
 
     def places(self) -> frozenset[str]:
         """Returns the expressions of the places."""
-        return frozenset(part.expression for part in self.parts if isinstance(part, Place))
+        return frozenset(expression for _, expression in self.parts if expression)
 
     def fill(self, values: Mapping[str, object]) -> str:
         """Returns the text with a value in each place, by expression."""
-        return "".join(part if isinstance(part, str) else str(values[part.expression]) for part in self.parts)
+        return "".join(text + (str(values[place]) if place else "") for text, place in self.parts)
 
 
 def read_template(file: Path, variable: str, expressions: Collection[str]) -> Template:
@@ -74,12 +63,12 @@ def read_template(file: Path, variable: str, expressions: Collection[str]) -> Te
 
 def _read(text: ast.JoinedStr) -> Template | None:
     """Returns an f-string as a template; None if a place has a conversion or a format."""
-    parts: list[str | Place] = []
+    parts: list[tuple[str, str]] = []
     for value in text.values:
         if isinstance(value, ast.Constant):
-            parts.append(str(value.value))
+            parts.append((str(value.value), ""))
         elif isinstance(value, ast.FormattedValue) and value.conversion == -1 and value.format_spec is None:
-            parts.append(Place(ast.unparse(value.value)))
+            parts.append(("", ast.unparse(value.value)))
         else:
             return None
     return Template(tuple(parts))

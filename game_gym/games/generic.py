@@ -40,10 +40,7 @@ def generic_spec(name: str) -> GameSpec:
         name=name,
         rules=_rules_of(name, kind.parameter_specification),
         describe=describe,
-        params=lambda config: {},
-        variants=1,
         allowed=allowed,
-        budget=None,
         typed=frozenset(key for key in allowed if key not in _PLAYERS),
     )
 

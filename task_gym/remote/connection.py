@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from gymnasium import logger
 
@@ -74,27 +74,19 @@ STOP_TIMEOUT = 5.0
 T = TypeVar("T")
 
 
-class Caller(Protocol):
-    """The part of ``task_gym.remote.client.Client`` that a connection needs."""
-
-    async def call(self, method: str, arguments: Mapping[str, Any]) -> Any:
-        """Returns the result of a method, or raises ``Failure``."""
-
-
 class Connection:
     """One server, for all environments of this process and from any thread.
 
-    A reset and a state are repeated if they fail. A step is repeated only if it certainly did not happen: no
+    A reset is repeated if it fails. A step is repeated only if it certainly did not happen: no
     connection was made, or the server says so.
 
     Args:
         settings: The server.
-        make: Returns the client; it is called on the loop, at the first call.
     """
 
-    def __init__(self, settings: Settings, make: Callable[[Settings], Caller] | None = None) -> None:
-        self._settings, self._make = settings, make or _client
-        self._clients: list[Caller] = []
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._clients: list[Any] = []
         self._busy: list[int] = []  # calls under way, by client
         self._breaker = Breaker()
         self._met = False  # whether the server ever answered
@@ -116,11 +108,7 @@ class Connection:
 
     def step(self, episode: str, action: str) -> Reply:
         """Takes a step, or raises Failure; then it is unknown whether the step happened."""
-        return loop.wait_for(self._ask("step", {"action": action, "episode_id": episode}, episode, False))
-
-    def state(self, episode: str) -> Reply:
-        """Returns the present turn once more, or raises Failure."""
-        return loop.wait_for(self._ask("state", {"episode_id": episode}, episode, True))
+        return loop.wait_for(self._ask("step", {"action": action, "episode_id": episode}, episode))
 
     def evaluate(self, limit: float, **arguments: Any) -> Mapping[str, Any]:
         """Plays a whole episode there with a model, or raises Failure.
@@ -172,11 +160,9 @@ class Connection:
         # A step fails at once while the server is gone, but a reset waits: failing resets would follow one
         # another without a pause.
         await asyncio.sleep(self._breaker.wait)
-        return await self._ask("reset", arguments, None, True)
+        return await self._ask("reset", arguments, None)
 
-    async def _ask(
-        self, method: str, arguments: Mapping[str, Any], episode: str | None, repeatable: bool
-    ) -> Reply:
+    async def _ask(self, method: str, arguments: Mapping[str, Any], episode: str | None) -> Reply:
         for tried in range(1, SESSIONS.tries + 1):
             try:
                 return await self._try(method, arguments, episode)
@@ -186,7 +172,7 @@ class Connection:
                     tried == SESSIONS.tries
                     or lasting
                     or self._breaker.wait
-                    or (failure.happened and not repeatable)
+                    or (failure.happened and episode is not None)
                 ):
                     raise
             await asyncio.sleep(SESSIONS.pause(tried))
@@ -212,8 +198,10 @@ class Connection:
     async def _call(self, method: str, arguments: Mapping[str, Any]) -> Any:
         least = min(range(len(self._busy)), key=self._busy.__getitem__, default=None)
         if least is None or self._busy[least] >= PER_CLIENT:
+            from task_gym.remote.client import Client
+
             least = len(self._clients)
-            self._clients.append(self._make(self._settings))
+            self._clients.append(Client(self._settings))
             self._busy.append(0)
         busy = self._busy
         busy[least] += 1
@@ -261,10 +249,6 @@ class Docked(Connection):
     def step(self, episode: str, action: str) -> Reply:
         """Takes a step, or raises Failure."""
         return self._noted(lambda inner: inner.step(episode, action))
-
-    def state(self, episode: str) -> Reply:
-        """Returns the present turn once more, or raises Failure."""
-        return self._noted(lambda inner: inner.state(episode))
 
     def evaluate(self, limit: float, **arguments: Any) -> Mapping[str, Any]:
         """Plays a whole episode with a model, in a new container if the one before has died."""
@@ -342,12 +326,6 @@ def _name_address(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what ``extra`` should say of the address that ``evaluate`` was asked for."""
     asked = {name: arguments[name] for name in ("task_id", "seed") if name in arguments}
     return asked | ({"opponent_type": arguments["opponent"]} if "opponent" in arguments else {})
-
-
-def _client(settings: Settings) -> Caller:
-    from task_gym.remote.client import Client
-
-    return Client(settings)
 
 
 _lock = threading.Lock()

@@ -73,7 +73,7 @@ class Failure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response to reset, step or state.
+    """A response to reset or step.
 
     Attributes:
         observation: The text.

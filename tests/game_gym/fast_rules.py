@@ -11,7 +11,7 @@ import numpy as np
 import pyspiel
 
 from game_gym.opponents.fast.noise import make_noise
-from game_gym.opponents.fast.rules import ENDED, list_legal
+from game_gym.opponents.fast.rules import ENDED
 
 Choice = Callable[[Any, random.Random], int]
 """(state, generator) -> one of its legal actions"""
@@ -19,6 +19,13 @@ Choice = Callable[[Any, random.Random], int]
 
 def choose_any(state: Any, generator: random.Random) -> int:
     return generator.choice(state.legal_actions())  # type: ignore[no-any-return]
+
+
+def list_legal(rules: ModuleType, state: Any) -> list[int]:
+    """Returns the legal actions of a compiled state."""
+    actions = np.zeros(rules.ACTIONS, dtype=np.int32)
+    count = rules.legal(state, actions)
+    return [int(action) for action in actions[:count]]
 
 
 def compare(rules: ModuleType, compiled: Any, state: Any) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import pyspiel
 import pytest
 
 from game_gym.games import DECLARED
-from game_gym.games.blackjack import count
 from tests.game_gym.play import load, reach, turns
 
 # East deals and passes, South bids 1NT, West doubles.
@@ -39,12 +37,15 @@ DESCRIPTIONS: list[tuple[str, dict[str, Any], tuple[int | str, ...], int, str]] 
         "Your card: K♠\nPublic card: A♥\nRound 1: Player 0 raise, Player 1 fold, you call\n"
         "Round 2: Player 0 call\nPot: 7",
     ),
-    # A♣ and 9♣ to the player, K♥ hidden, T♠ open.
-    ("blackjack", {}, (0, 8, 38, 48), 0, "Your cards: A♣ 9♣\nYour total: 20 (soft)\nDealer's open card: T♠"),
-    # A hit gives 5♦: 1 + 9 + 5 = 15, since 25 would be too much.
+    # A♣ and 9♣ to the player, K♥ hidden, T♠ open. A hit gives 5♦: 1 + 9 + 5 = 15, since 25 would be too much.
     (
         "blackjack", {}, (0, 8, 38, 48, 0, 17), 0,
         "Your cards: A♣ 9♣ 5♦\nYour total: 15 (hard)\nDealer's open card: T♠",
+    ),
+    # Seat 0 rolls 5 and 1, seat 1 rolls 3 and 6.
+    (
+        "liars_dice", {"numdice": 2}, (4, 0, 2, 5, "1-3", "2-3"), 0,
+        "Your dice: 1 5\nBids: you 1-3, Player 1 2-3",
     ),
     # Cards 1 … 52 are A♠ … K♠, then ♥, ♣, ♦; the seven columns are turned up first, then the waste.
     (
@@ -116,104 +117,7 @@ def test_bridge_in_full() -> None:
     assert sum(len(line.split()) - 1 for line in shown if not line.endswith("none")) == 13
 
 
-@pytest.mark.parametrize(("config", "told"), [(0, "None"), (1, "N/S"), (2, "All"), (3, "None")])
-def test_variants_of_bridge_are_who_is_vulnerable(config: int, told: str) -> None:
-    assert "is_chicago" not in pyspiel.load_game("bridge").get_type().parameter_specification
-    variant = load("bridge", **DECLARED["bridge"].params(config))
-    assert f"Vul: {told}\n" in str(variant.game.new_initial_state())
-
-
 # -- games that play by the rules in their texts -------------------------------------------------------------
-
-
-@pytest.mark.parametrize("players", [2, 3, 4])
-def test_kuhn_poker_is_played_by_the_rules_told(players: int) -> None:
-    variant, rng = load("kuhn_poker", players=players), random.Random(players)
-    for _ in range(500):
-        cards = rng.sample(range(players + 1), players)
-        state = reach(variant, cards)
-        paid, moves = [1] * players, []
-        # Up to the first bet everyone may speak once; after it everyone else once more.
-        while len(moves) < players if 1 not in moves else len(moves) < moves.index(1) + players:
-            seat = len(moves) % players
-            assert state.current_player() == seat
-            assert variant.spec.describe(state, seat).endswith(f"Pot: {sum(paid)}")
-            move = rng.choice(state.legal_actions())
-            state.apply_action(move)
-            moves.append(move)
-            paid[seat] += move
-        assert state.is_terminal()
-        winner = max((seat for seat in range(players) if paid[seat] == max(paid)), key=lambda s: cards[s])
-        expected = [sum(paid) * (seat == winner) - paid[seat] for seat in range(players)]
-        assert state.returns() == expected
-
-
-def test_blackjack_is_played_by_the_rules_told() -> None:
-    variant, rng = load("blackjack"), random.Random(0)
-    for _ in range(800):
-        state = variant.game.new_initial_state()
-        own, dealer = [], []
-        for hand in (own, own, dealer, dealer):
-            hand.append(rng.choice(state.legal_actions()))
-            state.apply_action(hand[-1])
-        stood = False
-        while count(own)[0] <= 21 and not stood:
-            assert state.current_player() == 0 and state.legal_actions() == [0, 1]
-            assert f"Your total: {count(own)[0]} (" in variant.spec.describe(state, 0)
-            stood = rng.random() < 0.4
-            state.apply_action(int(stood))
-            if not stood:
-                own.append(rng.choice(state.legal_actions()))
-                state.apply_action(own[-1])
-        while stood and count(dealer)[0] < 17:
-            dealer.append(rng.choice(state.legal_actions()))
-            state.apply_action(dealer[-1])
-        assert state.is_terminal()
-        mine, theirs = count(own)[0], count(dealer)[0]
-        beaten = mine > 21 or mine < theirs <= 21
-        assert state.returns() == [-1.0 if beaten else 0.0 if mine == theirs else 1.0]
-
-
-@pytest.mark.parametrize("rule", ["reset-face", "reset-quantity"])
-@pytest.mark.parametrize(("dice", "sides"), [(5, 6), (2, 4)])
-def test_liars_dice_is_played_by_the_rules_told(rule: str, dice: int, sides: int) -> None:
-    variant = load("liars_dice", numdice=dice, dice_sides=sides, bidding_rule=rule)
-    everything = [(count, face) for count in range(1, 2 * dice + 1) for face in range(1, sides + 1)]
-    rng = random.Random(0)
-
-    def key(bid: tuple[int, int]) -> tuple[int, int]:
-        return bid if rule == "reset-face" else bid[::-1]
-
-    for _ in range(200):
-        rolled = [rng.randrange(sides) for _ in range(2 * dice)]
-        state = reach(variant, rolled)
-        bids: list[tuple[int, int]] = []
-        while True:
-            seat = len(bids) % 2
-            assert state.current_player() == seat
-            own = sorted(roll + 1 for roll in rolled[seat * dice : (seat + 1) * dice])
-            said = [
-                f"{'you' if turn % 2 == seat else f'Player {1 - seat}'} {count}-{face}"
-                for turn, (count, face) in enumerate(bids)
-            ]
-            assert variant.spec.describe(state, seat) == (
-                f"Your dice: {' '.join(map(str, own))}\nBids: {', '.join(said) or 'none'}"
-            )
-            higher = [bid for bid in everything if not bids or key(bid) > key(bids[-1])]
-            names = [f"{count}-{face}" for count, face in sorted(higher, key=key)] + ["Liar"] * bool(bids)
-            legal = state.legal_actions()
-            assert [state.action_to_string(seat, action) for action in legal] == names
-            # Small steps, so that games last.
-            index = len(names) - 1 if bids and rng.random() < 0.3 else rng.randrange(min(4, len(names)))
-            state.apply_action(legal[index])
-            if names[index] == "Liar":
-                break
-            bids.append(sorted(higher, key=key)[index])
-        amount, face = bids[-1]
-        true = sum(roll + 1 in (face, sides) for roll in rolled) >= amount
-        winner = 1 - seat if true else seat
-        assert state.is_terminal()
-        assert state.returns() == [1.0 if player == winner else -1.0 for player in range(2)]
 
 
 @pytest.mark.parametrize(
@@ -251,22 +155,11 @@ def test_a_player_of_hearts_who_takes_all_26_points() -> None:
 # -- euchre --------------------------------------------------------------------------------------------------
 
 
-def test_a_jack_of_the_other_suit_of_its_colour_has_to_follow() -> None:
-    # Player 1 holds the hearts 9 to K, of which the jack is a trump.
-    assert reach(load("euchre"), (*EUCHRE_DEAL, 24, 24, 24, 24, 26, 30, 9)).legal_actions() == [10]
-
-
 def test_a_lone_maker_against_a_lone_defender() -> None:
     # Player 0 makes clubs trump and plays alone, and so does the dealer, who discards C9.
     variant = load("euchre", allow_lone_defender=True)
     state = reach(variant, (*EUCHRE_DEAL, 25))
-    told = variant.spec.describe(state, 3).split("\n")
-    assert told[4:8] == [
-        "Trump: clubs",
-        "Alone (maker, then defenders): none",
-        "You discarded: none",
-        "Your hand: CA CK CQ CJ CT C9",
-    ]
+    assert "You discarded: none\nYour hand: CA CK CQ CJ CT C9\n" in variant.spec.describe(state, 3)
     for action in (0, 29, 30, 29, 1, 4, 8, 5, 12):
         state.apply_action(action)
     assert variant.spec.describe(state, 3) == (
@@ -358,11 +251,3 @@ def test_a_checker_on_the_bar_is_described() -> None:
     own, other = "24:2 13:4 11:1 8:3 6:4 bar:1 off:0", "19:5 17:3 12:5 5:1 4:1 bar:0 off:0"
     assert describe(state, 0) == (f"Dice to play: none\nYour checkers: {own}\nPlayer 1's checkers: {other}")
     assert describe(state, 1).split("\n")[2].endswith("bar:1 off:0")
-
-
-@pytest.mark.parametrize(("scoring", "most"), [("enable_gammons", 2), ("full_scoring", 3)])
-def test_returns_of_backgammon_by_scoring(scoring: str, most: int) -> None:
-    # Random play until there was a gammon and a backgammon would be slow: the bounds say what pays.
-    variant = load("backgammon", scoring_type=scoring)
-    assert variant.high == -variant.low == most
-    assert "gammon" in variant.rules

@@ -195,15 +195,6 @@ def test_text_environments_too() -> None:
     assert [twin.step("or call: 1")[0], twin.step("no")[0]] == [env.step("or call: 1")[0], env.step("no")[0]]
 
 
-def test_nothing_is_printed_again(capsys: pytest.CaptureFixture[str]) -> None:
-    env = make(game="tic_tac_toe", render_mode="human")
-    env.reset(seed=0)
-    capsys.readouterr()
-    twin = pickle.loads(pickle.dumps(env))
-    assert capsys.readouterr().out == ""
-    assert twin.render_mode == "human"
-
-
 class Moody(Fixed):
     """Plays by a count that outlives the episode: not what an address may depend on."""
 

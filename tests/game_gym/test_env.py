@@ -7,17 +7,14 @@ import pickle
 import sys
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from game_gym.backends import LocalBackend
-from game_gym.prompts import render
 from game_gym.spec import GameSpec, Variant
-from game_gym.task import Task, TaskSet
-from task_gym.errors import IllegalActionError, OptionError
+from game_gym.task import Task
+from task_gym.errors import OptionError
 from tests.game_gym.play import DECLARED, LEDUC, episode, make, pick
 from tests.game_gym.test_conformance import check_end, check_turn
 
@@ -43,23 +40,6 @@ def test_masks_are_the_states_legal_actions(
         assert reward == 0 or over
     check_end(env, text, reward, info)
     assert info["returns"] == [-value for value in info["returns"][::-1]]
-
-
-def test_spaces() -> None:
-    env = make(task_id=LEDUC)
-    assert env.action_space == gym.spaces.Discrete(3)
-    assert make(game="tic_tac_toe").action_space == gym.spaces.Discrete(9)
-    assert env.observation_space.min_length == 0
-
-
-def test_address_in_the_info() -> None:
-    env = make(task_id=LEDUC + 3, opponent="first")
-    _, info = env.reset(seed=np.int64(11))
-    names = ("task_id", "seed", "game", "opponent", "turn", "seat")
-    # Seat 11 modulo 2.
-    assert [info[name] for name in names] == [LEDUC + 3, 11, "leduc_poker", "first", 0, 1]
-    _, info = make(game="kuhn_poker").reset(seed=0)
-    assert info["task_id"] is None
 
 
 def test_reset_without_a_seed_draws_one_and_reports_it() -> None:
@@ -99,7 +79,8 @@ def test_what_is_returned_is_the_callers(game: str) -> None:
         info["legal_actions"].clear()
         info["admissible_commands"].append("cheat")
         text, _, over, _, info = wild.step(action)
-        assert text == expected[turn + 1][0]
+        known = expected[turn + 1]
+        assert (text, info["admissible_commands"]) == (known[0], known[-1]["admissible_commands"])
         turn += 1
 
 
@@ -112,16 +93,12 @@ def test_a_terminal_that_cannot_show_suits_shows_escapes(monkeypatch: pytest.Mon
     assert shown.getvalue().decode().startswith(text.replace("♠", r"\u2660").replace("♥", r"\u2665"))
 
 
-def test_rendering(capsys: pytest.CaptureFixture[str]) -> None:
-    env = make(game="kuhn_poker", render_mode="ansi")
-    assert env.render() == ""
-    text, info = env.reset(seed=2)
-    assert env.render() == text
+def test_a_person_reads_why_an_action_is_illegal(capsys: pytest.CaptureFixture[str]) -> None:
     env = make(game="kuhn_poker", render_mode="human")
-    text, info = env.reset(seed=2)
-    assert capsys.readouterr().out == text + "\n"
+    _, info = env.reset(seed=2)
+    capsys.readouterr()
     text, *_ = env.step(info["legal_actions"][0])
-    assert capsys.readouterr().out == text + "\n"
+    assert capsys.readouterr().out == f"{text}\n"
     env.reset(seed=2)
     capsys.readouterr()
     text, *_ = env.step(7)
@@ -144,15 +121,6 @@ def test_an_illegal_action_costs_and_changes_nothing() -> None:
     assert info["action_mask"].tolist() == before["action_mask"].tolist()
     assert info["turn"] == 0
     assert "error" not in env.step(1)[-1]
-
-
-@pytest.mark.parametrize("action", [-1, 9, pytest.param(10**5000, id="huge")])
-def test_actions_outside_the_space_are_illegal_too(action: int) -> None:
-    env = make(game="tic_tac_toe")
-    env.reset(seed=0)
-    _, reward, *_, info = env.step(action)
-    assert reward == -0.01
-    assert info["error"]["message"].endswith("was given, legal: 0, 1, 2, 3, 4, 5, 6, 7, 8")
 
 
 def test_the_third_in_a_row_forfeits() -> None:
@@ -186,22 +154,6 @@ def test_a_legal_action_between_starts_the_count_over() -> None:
     assert total == pytest.approx(info["score"] - 0.02 * info["turn"])
 
 
-def test_forfeit_ends_at_the_first() -> None:
-    env = make(task_id=LEDUC, illegal="forfeit")
-    env.reset(seed=3)
-    _, reward, terminated, _, info = env.step(5)
-    assert (reward, terminated, info["result"], info["seat"]) == (-0.01, True, "loss", 1)
-    assert info["returns"] == [13, -13]
-
-
-def test_raise_raises_and_the_game_goes_on() -> None:
-    env = make(task_id=LEDUC, illegal="raise")
-    env.reset(seed=8)
-    with pytest.raises(IllegalActionError, match="action: 0 was given, legal: 1, 2"):
-        env.step(0)
-    assert env.step(1)[-1]["turn"] == 1
-
-
 # -- a cut: truncated, score 0, and only if the game could have gone on --------------------------------------
 
 
@@ -228,37 +180,7 @@ def test_a_game_that_ends_at_the_limit_is_not_cut() -> None:
         assert limited == whole  # kuhn asks nobody more than twice
 
 
-def test_illegal_actions_are_no_turns() -> None:
-    env = make(game="tic_tac_toe", max_turns=2)
-    _, info = env.reset(seed=0)
-    env.step(99)
-    env.step(99)
-    _, _, _, truncated, info = env.step(info["legal_actions"][0])
-    assert not truncated and info["turn"] == 1
-
-
 # -- open seats: the caller moves for everyone ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("game", DECLARED)
-def test_each_turn_is_the_turn_of_the_seat_to_move(game: str) -> None:
-    env = make(game=game, opponent="open", rules=False)
-    variant = TaskSet(game=game).variants[0]
-    seats = set()
-    for seed in range(20):
-        text, info = env.reset(seed=seed)
-        over, turn = False, 0
-        while not over:
-            seats.add(info["seat"])
-            assert info["seat"] == env.state.current_player()
-            assert text == render(variant, env.state, info["seat"], rules=False)
-            mover = info["seat"]
-            text, reward, over, _, info = env.step(pick(info["legal_actions"], turn, seed))
-            turn += 1
-        assert info["seat"] == mover and reward == info["scores"][mover]
-        assert sum(info["scores"]) == 1  # zero-sum for two: what one has the other has not
-        assert info["turn"] == turn
-    assert seats == {0, 1}
 
 
 def test_chance_is_that_of_the_same_address() -> None:
@@ -310,14 +232,6 @@ def test_a_deal_is_the_same_from_both_seats(seeding: str) -> None:
         copy = pickle.loads(pickle.dumps(env))
         assert copy.seat == seat and copy.state.history() == env.state.history()
     assert len(dealt) == 1  # the private cards
-
-
-def test_the_seat_of_the_seed_changes_nothing() -> None:
-    env = make(game="leduc_poker")
-    text, info = env.reset(seed=7)  # openenv: 7 modulo 2
-    again, same = env.reset(seed=7, options={"seat": 1})
-    assert (text, info["seat"]) == (again, 1) and info["legal_actions"] == same["legal_actions"]
-    assert env.reset(seed=8)[1]["seat"] == 0  # an option is for one episode
 
 
 def test_the_opponents_noise_is_that_of_the_seed() -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from game_gym import exact
-from game_gym.aivat import assume_policies, expected_estimate, make_estimator
+from game_gym.aivat import Estimator, assume_policies, make_estimator
 from game_gym.exact import check_size, evaluate, find_variant, greedy, information_states, uniform
-from game_gym.tree import GameTree, build_tree
+from game_gym.tree import GameTree, Table, build_tree
 from game_gym.walk import TERMINAL
 from task_gym.errors import ArgumentError, SizeError
 from tests.game_gym.play import LEDUC
@@ -276,6 +276,21 @@ def draw_table(tree: GameTree, seed: int) -> list[list[float]]:
     """Returns a policy that was drawn at random."""
     rng = np.random.default_rng(seed)
     return [rng.dirichlet(np.ones(len(state.legal))).tolist() for state in tree.states]
+
+
+def expected_estimate(estimator: Estimator, tables: Sequence[Table]) -> tuple[float, float, float]:
+    """Returns the exact mean and variance of an estimator, and the variance of the plain score.
+
+    Args:
+        estimator: The estimator.
+        tables: The policies that really play, one per seat.
+    """
+    tree = estimator.tree
+    ends = tree.movers == TERMINAL
+    weights = tree.reach(tree.edge_probabilities(tables))[ends]
+    estimates, scores = estimator.estimates[ends], tree.scores[ends, estimator.seat]
+    mean, plain = float(weights @ estimates), float(weights @ scores)
+    return mean, float(weights @ (estimates - mean) ** 2), float(weights @ (scores - plain) ** 2)
 
 
 def test_a_tree_has_every_history_and_its_values(trees: dict[str, GameTree]) -> None:

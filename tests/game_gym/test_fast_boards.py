@@ -14,8 +14,7 @@ pytest.importorskip("numba")
 
 from game_gym.games import DECLARED
 from game_gym.opponents.fast import checkers, chess, othello
-from game_gym.opponents.fast.rules import list_legal
-from tests.game_gym.fast_rules import check_draws, check_game, compare, follow, walk
+from tests.game_gym.fast_rules import check_draws, check_game, compare, follow, list_legal, walk
 from tests.game_gym.play import load, reach
 
 pytestmark = pytest.mark.numba

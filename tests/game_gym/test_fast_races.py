@@ -14,9 +14,8 @@ pytest.importorskip("numba")
 
 from game_gym.games import find_game
 from game_gym.opponents.fast import backgammon, quoridor
-from game_gym.opponents.fast.rules import list_legal
 from game_gym.spec import load_variant
-from tests.game_gym.fast_rules import check_draws, check_game, follow, walk
+from tests.game_gym.fast_rules import check_draws, check_game, follow, list_legal, walk
 
 pytestmark = pytest.mark.numba
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
-import random
 import re
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -58,21 +56,12 @@ NAMES = {
 """Patterns of the names that each game's notation describes."""
 
 
-def play_on(env: Any, seed: int, turns: int = 40) -> list[tuple[str, dict[str, Any]]]:
-    text, info = env.reset(seed=seed)
-    found, chosen = [(text, info)], random.Random(seed)
-    while "result" not in info and len(found) < turns:
-        text, *_, info = env.step(chosen.choice(info["legal_actions"]))
-        found.append((text, info))
-    return found
-
-
 def test_every_declared_game_says_how_its_actions_are_written() -> None:
     assert NAMES.keys() == DECLARED.keys()
     for game, pattern in NAMES.items():
         assert DECLARED[game].notation.endswith("."), game
         for seed in (0, 1):
-            for text, info in play_on(make(game=game, list_actions=False), seed):
+            for text, *_, info in episode(make(game=game, list_actions=False), seed, longest=40):
                 if not info["legal_actions"]:
                     continue
                 assert "->" not in text and "Legal Actions" not in text
@@ -142,14 +131,6 @@ def test_pure_functions_render_the_same() -> None:
         assert text == NamedActions(env).reset(seed=5)[0]
 
 
-def test_the_rules_are_told_once() -> None:
-    env = tell_once(game="leduc_poker", list_actions=False)
-    text, info = env.reset(seed=0)
-    assert "# Game Rules" in text and "Legal Actions" not in text
-    text, *_, info = env.step(info["legal_actions"][-1])
-    assert "# Game Rules" not in text and ("result" in info or "How to write" in text)
-
-
 def test_a_wrong_reply_is_told_no_legal_action() -> None:
     env = gym.make("GameSpielText-v0", game="tic_tac_toe", list_actions=False)
     env.reset(seed=0)
@@ -206,14 +187,6 @@ def test_the_list_is_left_out_and_nothing_else(game: str, opponent: str) -> None
             assert text.removesuffix(ANSWER) + listed + ANSWER == whole
         else:
             assert text == whole
-
-
-def test_an_illegal_action_still_says_what_is_legal() -> None:
-    env = hide(game="tic_tac_toe", render_mode="ansi")
-    env.reset(seed=0)
-    text, reward, *_, info = env.step(99)
-    assert reward == -0.01 and "legal: 0, 1, 2" in info["error"]["message"]
-    assert env.render() == text and "->" not in text
 
 
 def test_a_picture_is_of_the_same_text() -> None:
@@ -277,14 +250,6 @@ def test_recorded_responses_are_laid_out_the_same() -> None:
     assert compared == 8  # three resets and five moves that did not end a game
 
 
-def test_after_an_illegal_action_the_rules_are_known() -> None:
-    env = tell_once(game="tic_tac_toe")
-    text, _ = env.reset(seed=0)
-    assert text.startswith(HEAD)
-    again, *_ = env.step(99)
-    assert text.endswith(f"# Current Game State\n{again}")
-
-
 def test_every_episode_begins_with_the_rules() -> None:
     env = tell_once(task_ids=[(0, 4), (200_000_000, 200_000_009)])
     for _ in range(6):
@@ -302,14 +267,6 @@ def test_each_open_seat_is_told_once() -> None:
     assert seen == {0, 1, 2} and HEAD not in told[-1][0]
 
 
-def test_ends_are_told_as_they_are() -> None:
-    env = tell_once(game="nim", params={"pile_sizes": "1"})
-    assert env.reset(seed=1)[0].startswith("Game over: nim")  # over at reset
-    # A cut keeps the text of its position, without the rules by now.
-    told = episode(tell_once(game="tic_tac_toe", max_turns=2), 0)
-    assert told[-1][0].startswith("Game: tic_tac_toe\n") and told[-1][-1]["result"] == "cut"
-
-
 def test_ansi_shows_what_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     env = tell_once(game="tic_tac_toe", render_mode="ansi")
     assert env.reset(seed=0)[0] == env.render()
@@ -324,11 +281,3 @@ def test_a_text_that_was_changed_at_the_beginning_is_refused() -> None:
     changed = gym.wrappers.TransformObservation(env, lambda text: "Hello. " + text, env.observation_space)
     with pytest.raises(LayoutError, match=r"begins 'Hello. # Game Rules.* the rules of leduc_poker"):
         UpstreamLayout(changed).reset(seed=0)
-
-
-def test_a_text_that_was_changed_at_the_end_is_not() -> None:
-    env = UpstreamLayout(HideLegalActions(ShuffledActions(gym.make("GameSpiel-v0", game="leduc_poker"))))
-    text, info = env.reset(seed=0)
-    assert text.startswith(HEAD)
-    assert "Legal Actions" not in text.partition("# Current Game State")[2]
-    assert env.step(info["legal_actions"][0])[0].startswith("Game: leduc_poker")

@@ -15,19 +15,16 @@ import pytest
 
 import game_gym
 import game_gym.opponents
-from game_gym.games import DECLARED, find_game
+from game_gym.games import DECLARED
 from game_gym.opponents import mcts_fast
 from game_gym.opponents.costs import FAST_SHARES, estimate_move
-from game_gym.opponents.mcts import read_budget
-from game_gym.opponents.mcts_python import UpstreamRollouts
 from game_gym.prompts import SeatView
-from game_gym.spec import Budget, GameSpec, Variant, load_variant
+from game_gym.spec import GameSpec, load_variant
 from game_gym.wrappers import MixedOpponents
 from task_gym import opponents
 from task_gym.errors import ArgumentError, OpponentError, OptionError
-from task_gym.opponents import Seating, make_opponent
+from task_gym.opponents import make_opponent
 from task_gym.samplers import Failures, Stages
-from task_gym.seeding import Stream
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.game_gym.play import episode, finish, load, make, reach, see
 
@@ -67,36 +64,6 @@ def test_search_takes_a_win_and_stops_one(name: str) -> None:
     other.restart(1)
     # x threatens 0-1-2, and o has no win of its own.
     assert other.act(view([0, 4, 1])) == 2
-
-
-@pytest.mark.parametrize(
-    ("argument", "budget"),
-    [("", Budget(3000, 200)), ("100", Budget(100, 1)), ("100x7", Budget(100, 7))],
-)
-def test_budgets(argument: str, budget: Budget) -> None:
-    spec = find_game("leduc_poker")
-    game = load_variant(spec, {"players": 2}).game
-    assert read_budget(Seating(game, spec, 0, argument), "mcts") == budget
-
-
-def bare(name: str) -> Variant:
-    spec = GameSpec(name, lambda _: "", lambda state, seat: "", lambda config: {}, 1, {}, None)
-    return Variant(spec, {})
-
-
-@pytest.mark.parametrize(
-    ("game", "message"),
-    [
-        ("goofspiel", "simultaneous.*'random'"),
-        ("2048", "move by move"),
-        ("connect_four", "budget"),
-    ],
-)
-@pytest.mark.parametrize("name", ["mcts", "mcts-python"])
-def test_games_that_cannot_be_searched_are_named(game: str, message: str, name: str) -> None:
-    variant = bare(game)
-    with pytest.raises(OpponentError, match=f"'{name}' .*'{game}'.*{message}"):
-        build(name, spec=variant.spec, game=variant.game)
 
 
 SEARCHES = ("mcts", "mcts:4x1", "mcts-python:4", "ismcts:4")
@@ -150,6 +117,8 @@ def test_a_budget_that_cannot_be_read_is_refused_where_random_would_play(search:
         ("clobber", "mcts-fast:5", "'clobber'.*'mcts'"),
         ("goofspiel", "mcts-fast", "'goofspiel'.*simultaneous"),
         ("othello", "mcts-fats", "'mcts-fast"),
+        # All but one seat are still to be named, and nobody says how long to search.
+        ("connect_four", "mcts-python", "budget"),
         # The honest search.
         ("chess", "ismcts", "'chess'.*nothing is hidden.*'mcts'"),
         ("liars_dice", "ismcts:5", "'liars_dice'.*does not draw.*'mcts' .*'hearts'"),
@@ -173,16 +142,6 @@ def test_compiled_searches_need_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(OpponentError, match=r"Numba.*gamespiel\[fast\]"):
         make(game="othello", opponent="mcts-fast")
-
-
-def test_rollouts_average_returns() -> None:
-    # x x o / o o x / . . x with o to move: 6 wins for o; 7 leaves x the last cell and a draw.
-    state = reach(TIC_TAC_TOE, (0, 3, 1, 4, 8, 2, 5))
-    # One draw of two a rollout (the last cell is no choice), so o wins as often as a 0 is drawn.
-    won = 64 - int(np.random.RandomState(1).randint(0, 2, size=64).sum())
-    rollouts = UpstreamRollouts(64, Stream(1))
-    assert rollouts.evaluate(state).tolist() == [-won / 64, won / 64]
-    assert rollouts.prior(state) == [(6, 0.5), (7, 0.5)]
 
 
 def test_mcts_python_is_upstreams_search_built_plainly() -> None:
@@ -318,20 +277,6 @@ def test_a_seed_is_one_opponent_and_the_same_game_as_without() -> None:
         assert other.reset(seed=seed)[1]["opponent"] == info["opponent"]
         alone = gym.make("GameSpiel-v0", game="kuhn_poker", opponent=info["opponent"])
         assert alone.reset(seed=seed)[0] == text
-
-
-def test_without_a_seed_the_last_one_decides() -> None:
-    records = []
-    for _ in range(2):
-        env = mix()
-        env.reset(seed=3)
-        records.append([(info["seed"], info["opponent"]) for _, info in (env.reset() for _ in range(20))])
-    assert records[0] == records[1] and {opponent for _, opponent in records[0]} == set(WEIGHTS)
-
-
-def test_a_caller_may_name_the_opponent() -> None:
-    env = mix()
-    assert {env.reset(seed=s, options={"opponent": "first"})[1]["opponent"] for s in range(9)} == {"first"}
 
 
 def test_it_waits_if_one_of_them_does(registry: None) -> None:

@@ -155,13 +155,6 @@ def test_render() -> None:
     env = games.GameSpielAEC(game="tic_tac_toe", rules=False, render_mode="ansi")
     env.reset(seed=0)
     assert env.render() == env.observe("player_0")["observation"]
-    picture = games.parallel_env(game="tic_tac_toe", render_mode="rgb_array")
-    picture.reset(seed=0)
-    assert picture.render().dtype == np.uint8
-    silent = games.GameSpielAEC(game="tic_tac_toe")
-    silent.reset(seed=0)
-    with pytest.warns(UserWarning, match="without a render mode"):
-        assert silent.render() is None
 
 
 def test_arguments_and_options() -> None:

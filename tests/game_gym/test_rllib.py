@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from game_gym.rllib import GameSpielRLlib
 
@@ -46,8 +45,6 @@ def iteration(module: type) -> dict[str, Any]:
 
 def test_the_layout() -> None:
     env = GameSpielRLlib({"game": "leduc_poker"})
-    with pytest.warns(UserWarning, match="the environment most likely has a wrapper"):
-        check_env(env, skip_render_check=True)
     seen, info = env.reset(seed=0)
     assert seen["observations"].shape == (30,) and seen["action_mask"].dtype == np.float32
     # Seat 0 moves first, and cannot fold when there is no bet.

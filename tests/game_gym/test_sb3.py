@@ -56,13 +56,6 @@ def test_make_vec_env(kind: Any, n_envs: int) -> None:
         vector.close()
 
 
-def test_a_render_mode_of_ones_own() -> None:
-    vector = made(env_kwargs={"render_mode": "ansi"})
-    vector.reset()
-    assert vector.render_mode == "ansi"
-    assert vector.env_method("render") == [info["text"] for info in vector.reset_infos]
-
-
 @pytest.mark.parametrize("game", ["kuhn_poker", "euchre"])
 def test_maskable_ppo_plays_legal_moves_only(game: str) -> None:
     def make() -> gym.Env:  # type: ignore[type-arg]

@@ -117,25 +117,6 @@ def test_replies_are_read_by_the_rule_in_use(arguments: dict[str, Any], reply: s
         assert info["error"]["message"] == f"reply: {reply!r} names no legal action, legal: 1, 2"
 
 
-@pytest.mark.parametrize(
-    ("reply", "upstream", "last"),
-    [
-        # x(1,1) is action 4, but the 1 in it is the id of x(0,1), and ids come before names.
-        ("my move is x(1,1)", 1, 1),
-        ("my move is x(1,1), action 4", 1, 4),  # first number and first legal id: 1; last legal id: 4
-        ("4", 4, 4),
-    ],
-)
-def test_a_number_inside_a_name_is_an_id(reply: str, upstream: int, last: int) -> None:
-    cases = [("openenv", "upstream", upstream), ("evaluate", "upstream", upstream), ("openenv", "last", last)]
-    for seeding, parse, action in cases:
-        env = text_env(task_id=None, game="tic_tac_toe", seeding=seeding, parse=parse)
-        _, info = env.reset(seed=0)
-        assert info["admissible_commands"][4] == "x(1,1)"
-        env.step(reply)
-        assert env.state.history()[0] == action
-
-
 # Anything; numbers, some of them legal; reasoning, bits of names and numbers.
 REPLIES = (
     st.text(max_size=20)
@@ -327,18 +308,6 @@ def test_refusals_are_read_from_the_file_beside_the_folder(
         GameError, match=r"OPENSPIEL_LLM_BOT_PATH: '.*empty.py' was given, .* has none, and 1 oth"
     ):
         refusal_message(variant, 1)
-
-
-def test_without_the_variable_nothing_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def first(**arguments: Any) -> str:
-        return str(make(task_id=LEDUC, **arguments).reset(seed=1)[0])
-
-    theirs = first()
-    monkeypatch.delenv("OPENSPIEL_AGENTS_PATH")
-    ours = first()
-    assert "Six cards." in theirs and "Six cards." not in ours
-    # The question is the same.
-    assert theirs.partition("Legal Actions:")[2] == ours.partition("Legal Actions:")[2]
 
 
 # -- EvaluateConversation, and conversations in exact evaluation ---------------------------------------------

@@ -5,57 +5,25 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import data_equivalence
 
 from game_gym.backends import Positions, is_small
 from game_gym.columns import mark_legal
 from game_gym.env import GameSpielEnv
 from game_gym.games import DECLARED, TABLE
 from game_gym.spec import load_variant
-from game_gym.task import CONFIGS, encode
+from game_gym.task import CONFIGS
 from task_gym import opponents
 from task_gym.errors import OpponentActionError
 from tests.game_gym.play import Fixed, make
 
-WHOLE: dict[str, Any] = {"task_ids": [(0, len(TABLE) * CONFIGS - 1)], "rules": False, "max_turns": 6}
-OUTSIDE = sorted(set(DECLARED) - set(TABLE))
-
-#: Steps after each reset. Games end within them, or are cut, and new ones begin.
-STEPS = 9
-
-#: Arguments of the sub-environments, and the options of the resets, one after the other.
-PLANS: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
-    (WHOLE, [{"task_id": encode(game, index)} for index, game in enumerate(TABLE)]),
-    *(({"game": game}, [{}]) for game in OUTSIDE),
-]
-
-Make = Callable[[], Any]
-
-
-def wrapped(**arguments: Any) -> Any:
-    """An environment as users have it, in Gymnasium's wrappers."""
-    return gym.make("game_gym:GameSpiel-v0", **arguments)
-
-
-def choose(info: dict[str, Any], choice: int) -> int:
-    """A legal action, or any where there is nothing to choose."""
-    legal = info["legal_actions"]
-    return legal[choice % len(legal)] if legal else 0
-
-
-def check_info(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert given.keys() == expected.keys()
-    for key, value in expected.items():
-        if isinstance(value, np.ndarray):
-            assert given[key].dtype == value.dtype and np.array_equal(given[key], value), key
-        else:
-            assert given[key] == value, key
+WHOLE = [(0, len(TABLE) * CONFIGS - 1)]
 
 
 def test_texts_are_not_shared_in_memory() -> None:
@@ -63,64 +31,19 @@ def test_texts_are_not_shared_in_memory() -> None:
         gym.vector.AsyncVectorEnv([lambda: make(game="leduc_poker")])
 
 
-@pytest.mark.parametrize(("arguments", "resets"), PLANS)
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(gym.vector.SyncVectorEnv, id="sync"),
-        pytest.param(
-            functools.partial(gym.vector.AsyncVectorEnv, shared_memory=False),
-            marks=pytest.mark.launch,
-            id="async",
-        ),
-    ],
-)
-def test_gymnasium(kind: Any, arguments: dict[str, Any], resets: list[dict[str, Any]]) -> None:
-    make_one = functools.partial(wrapped, **arguments)
-    vector, alone = kind([make_one, make_one]), [gym.wrappers.Autoreset(make_one()) for _ in range(2)]
-    infos: list[dict[str, Any]] = []
-    over, ends = np.zeros(2, dtype=bool), 0
-
-    def compare(texts: Any, batch: dict[str, Any], own: list[Any]) -> None:
-        infos[:] = [info for _, *_, info in own]
-        for index, (text, *_, info) in enumerate(own):
-            assert texts[index] == text and text in vector.single_observation_space
-            told = [key[1:] for key, there in batch.items() if key.startswith("_") and there[index]]
-            check_info({key: batch[key][index] for key in told}, info)
-
-    def step(choice: int) -> Any:
-        actions = [choose(info, choice) for info in infos]
-        texts, rewards, terminated, truncated, batch = vector.step(np.array(actions))
-        own = [env.step(action) for env, action in zip(alone, actions, strict=True)]
-        compare(texts, batch, own)
-        outcomes = list(zip(rewards, terminated, truncated, strict=True))
-        assert outcomes == [tuple(outcome) for _, *outcome, _ in own]
-        return terminated | truncated
-
-    with contextlib.closing(vector):
-        for seed, options in enumerate(resets):
-            # Not from an end: the step after the reset would be one more reset (AsyncVectorEnv without shared
-            # memory, gymnasium 1.4.0).
-            while over.any():
-                over = step(0)
-                ends += over.sum()
-            seeds = [seed, seed + 1001]
-            texts, batch = vector.reset(seed=seeds, options=options)
-            own = [env.reset(seed=s, options=options) for env, s in zip(alone, seeds, strict=True)]
-            compare(texts, batch, own)
-            for turn in range(STEPS):
-                over = step(7 * turn + seed)
-                ends += over.sum()
-    assert ends >= 2 * len(resets)
-
-
-def test_a_game_that_is_over_at_its_reset_is_an_episode_of_one_step() -> None:
-    seed = 12  # Player 0's partner goes alone before Player 0's first turn
-    vector = gym.vector.SyncVectorEnv([functools.partial(wrapped, game="euchre")] * 2)
-    _, infos = vector.reset(seed=[seed, seed])
-    assert not infos["action_mask"].any()
-    _, rewards, terminated, _, told = vector.step(np.array([0, 5]))
-    assert terminated.all() and np.array_equal(rewards, infos["score"]) and (told["turn"] == 0).all()
+@pytest.mark.launch
+def test_processes_of_gymnasium_play_the_same() -> None:
+    """Games of many kinds, which end or are cut."""
+    build = functools.partial(gym.make, "game_gym:GameSpiel-v0", task_ids=WHOLE, rules=False, max_turns=3)
+    with (
+        contextlib.closing(gym.vector.SyncVectorEnv([build] * 2)) as one,
+        contextlib.closing(gym.vector.AsyncVectorEnv([build] * 2, shared_memory=False)) as several,
+    ):
+        seen = [vector.reset(seed=1) for vector in (one, several)]
+        for _ in range(60):
+            assert data_equivalence(*seen)
+            actions = seen[0][-1]["action_mask"].argmax(axis=1)
+            seen = [vector.step(actions) for vector in (one, several)]
 
 
 @pytest.mark.parametrize(("legal", "actions"), [
@@ -186,24 +109,6 @@ def test_small_games() -> None:
     assert small == ["leduc_poker", "kuhn_poker", "tic_tac_toe"]
     spec = replace(DECLARED["tic_tac_toe"], state_key=None)
     assert not is_small(load_variant(spec, {}))  # 9**9 histories are 387 million
-
-
-def test_every_board_of_tic_tac_toe_is_a_position() -> None:
-    """5,478 boards can be reached, the empty one included; from each, the ways on are those of the board."""
-    variant, positions = load_variant(DECLARED["tic_tac_toe"], {}), Positions()
-    root = positions.find_root(variant)
-    waiting = [(root, variant.game.new_initial_state())]
-    while waiting:
-        position, state = waiting.pop()
-        assert position.legal == state.legal_actions()
-        assert position.returns == (tuple(state.returns()) if state.is_terminal() else ())
-        for action in state.legal_actions():
-            known, after = len(positions._keyed), state.clone()
-            child = positions.add_child(variant, position, action, after)
-            assert child is not None
-            if len(positions._keyed) > known:
-                waiting.append((child, after))
-    assert len(positions._keyed) == 5_477
 
 
 def test_an_opponent_is_checked_as_ever(registry: None) -> None:

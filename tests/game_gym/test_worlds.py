@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 from game_gym.exact import evaluate
 from game_gym.games import DECLARED, find_game
 from game_gym.opponents import ismcts
-from game_gym.opponents.ismcts import _Arm, _chance, _play_out
 from game_gym.prompts import render
 from game_gym.spec import State, Variant, load_quietly
 from game_gym.worlds import DRAWN, draw_world, has_worlds
@@ -218,14 +216,6 @@ def test_games_are_played_to_the_end(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.families
-def test_bridge_is_played() -> None:
-    # Two worlds a call, each a good part of a second.
-    env = make(game="bridge", opponent="ismcts:2", rules=False)
-    _, info = env.reset(seed=3)  # seat 3: three calls come before
-    assert len(env.state.history()) == 52 + 3 and info["legal_actions"]
-
-
 def test_the_declared_budget_is_the_default() -> None:
     # Each simulation draws one world; kuhn declares 1000.
     drawn = []
@@ -318,14 +308,6 @@ def test_the_seed_decides_and_nothing_is_left_of_earlier_episodes() -> None:
     assert len({answer(LEDUC, state, "ismcts:6", seed) for seed in range(9)}) > 1
 
 
-def test_the_bound() -> None:
-    # Chosen 4 of the 16 times it was on offer, 6 in all: 6/4 + 2 sqrt(ln 16 / 4), and ln 16 = 4 ln 2.
-    arm = _Arm()
-    arm.visits, arm.offered, arm.total = 4, 16, 6.0
-    assert arm.bound(2.0) == pytest.approx(1.5 + 2 * sqrt(log(2)))
-    assert arm.rank() == (4, 1.5)
-
-
 def test_play_that_is_left_without_a_move_ends_there() -> None:
     """Nine cards that are three melds of three: after gin's knock OpenSpiel knows no move and no end."""
     variant = load("gin_rummy", hand_size=8, knock_card=10)
@@ -333,31 +315,3 @@ def test_play_that_is_left_without_a_move_ends_there() -> None:
     assert answer(variant, state, "ismcts:40", 0) in state.legal_actions()
     state.apply_action(KNOCK)
     assert state.legal_actions() == [] and not state.is_terminal()
-    assert _play_out(state.clone(), random.Random(0)) == [0.0, 0.0]
-
-
-def test_rollouts_play_at_random() -> None:
-    # Against the tree's own sum: in kuhn every move is one of two, and every deal as likely.
-    def value(state: State) -> float:
-        if state.is_terminal():
-            return float(state.returns()[0])
-        below = [value(state.child(action)) for action in state.legal_actions()]
-        return sum(below) / len(below)
-
-    start = KUHN.game.new_initial_state()
-    rng = random.Random(0)
-    ends = [_play_out(start.clone(), rng)[0] for _ in range(4000)]
-    # Returns lie in [-2, 2]: a standard error of at most 2 / sqrt(4000) = 0.032.
-    assert sum(ends) / len(ends) == pytest.approx(value(start), abs=0.1)
-
-
-def test_chance_is_taken_by_its_probabilities() -> None:
-    # 2048 puts down a 4 once in ten times.
-    state = load("2048").game.new_initial_state()
-    likely = dict(state.chance_outcomes())
-    rare = {action for action, probability in likely.items() if probability < max(likely.values()) / 2}
-    assert sum(likely[action] for action in rare) == pytest.approx(0.1)
-    rng = random.Random(0)
-    drawn = sum(_chance(state, rng) in rare for _ in range(2000))
-    # Five standard deviations of a binomial count around 200: 5 sqrt(2000 * 0.1 * 0.9) = 67.
-    assert abs(drawn - 200) < 67

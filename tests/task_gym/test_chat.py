@@ -150,12 +150,6 @@ def test_every_seat_has_its_own_conversation() -> None:
     assert play(env, 2, 4, 6, 8) == ["u:d", "a:8", "u:e"]
 
 
-def test_a_reply_is_said_word_for_word() -> None:
-    script = Script(*LONG)
-    script.action_space = UnicodeText(100)
-    assert play(ChatObservation(script), " I raise: 2 ") == ["u:a", "a: I raise: 2 ", "u:b"]
-
-
 def test_observations_are_in_the_space_and_stay_as_they_were() -> None:
     env = ChatObservation(Script(*LONG), system="♠")
     first, _ = env.reset()
@@ -187,13 +181,6 @@ def test_bad_arguments_are_named(arguments: dict[str, Any], message: str) -> Non
         ChatObservation(Script(*LONG), **arguments)
 
 
-def raising(error: Exception) -> Any:
-    def count(chat: Chat) -> int:
-        raise error
-
-    return count
-
-
 @pytest.mark.parametrize(
     ("count", "message"),
     [
@@ -211,31 +198,6 @@ def raising(error: Exception) -> Any:
 def test_a_count_of_something_else_is_named_at_once(count: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=f"count: {message}.*allowed: a function from a conversation"):
         ChatObservation(Script(*LONG), system="S", budget=100, count=count)
-
-
-def test_what_count_raises_is_kept() -> None:
-    broken = OSError("no such tokenizer")
-    with pytest.raises(ArgumentError, match=r"it raised OSError \(no such tokenizer\)") as caught:
-        ChatObservation(Script(*LONG), budget=100, count=raising(broken))
-    assert caught.value.__cause__ is broken
-    own = TokenError("its own error already has a name")
-    with pytest.raises(TokenError) as named:
-        ChatObservation(Script(*LONG), budget=100, count=raising(own))
-    assert named.value is own
-
-
-def test_a_wrong_return_later_is_named() -> None:
-    env = ChatObservation(
-        Script(*LONG), budget=100, count=lambda chat: words(chat) if len(chat) == 1 else words(chat) / 2
-    )
-    env.reset()
-    with pytest.raises(ArgumentError, match=r"count: it returned 1.5 \(float\), allowed"):
-        env.step(0)
-
-
-def test_what_is_no_text_is_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"ChatObservation: .*Dict.* was given, allowed: text observ"):
-        ChatObservation(DictObservation(Script(*LONG)))
 
 
 # -- Conversation: texts that carry what was said before ---------------------------------------------------
@@ -291,8 +253,3 @@ def test_texts_are_carried_with_what_they_carry(carry: Any) -> None:
     text = carry(ConversationText("b", chat, ["x"]))
     assert text == "b" and text.messages == chat and text.names == ("x",)
     assert text.messages[0]["content"].tokens == (1, 2)
-
-
-def test_other_observations_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="Conversation: an environment with observations in Dict"):
-        Conversation(DictObservation(Script(*LONG)))

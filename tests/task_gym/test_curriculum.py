@@ -26,15 +26,6 @@ def wrapped(**arguments: Any) -> tuple[Curriculum, Tenths, Stages]:
     return Curriculum(env, sampler), env, sampler
 
 
-def test_the_samplers_starts_are_played() -> None:
-    env, inner, _ = wrapped()
-    for _ in range(3):
-        play(env, 10)
-    twin = Stages(TWO, progression_window=4)
-    drawn = [twin.draw() for _ in range(3)]
-    assert inner.resets == [(start.task_id, start.opponent, start.seed) for start in drawn]
-
-
 @pytest.mark.parametrize("kind", [Curriculum, FailureReplay])
 def test_what_is_no_seed_changes_nothing(kind: Any) -> None:
     """Kept, a wrong seed would begin the address of every later draw."""
@@ -84,15 +75,6 @@ def test_a_seed_addresses_the_draws_from_then_on() -> None:
     assert inner.resets[1] == expected
     assert sampler.state_dict()["draws"] == 0 and sampler.stats()["changes"] == 1
     assert inner.resets[3] == expected
-
-
-def test_the_callers_choice_is_played_and_counts_nowhere() -> None:
-    env, inner, sampler = wrapped()
-    info = play(env, 10, options={"task_id": 77})
-    assert inner.resets[-1][:2] == (77, "random") and info["curriculum"]["episodes"] == 0
-    play(env, 10, options={"opponent": "open"}, seed=3)
-    assert inner.resets[-1] == (0, "open", 3)
-    assert sampler.state_dict()["draws"] == 0
 
 
 def test_faults_and_abandoned_episodes_count_nowhere() -> None:
@@ -167,16 +149,6 @@ def composed(order: str, seed: int = 0, prob: float = 0.3) -> tuple[Any, Tenths,
 
 ORDERS = ("replay outside", "curriculum outside")
 either = pytest.mark.parametrize("order", ORDERS)
-
-
-@either
-def test_replays_do_not_count_for_the_stage(order: str) -> None:
-    env, inner, stages, failures = composed(order, prob=1.0)
-    play(env, 0)
-    info = play(env, 10)
-    assert info["replay"]["replayed"] and info["curriculum"]["success_rate"] == 0
-    assert inner.resets[0] == inner.resets[1] and inner.resets[0][1] == "first"
-    assert (stages.stats()["episodes"], failures.stats()["episodes"]) == (1, 2)
 
 
 @either

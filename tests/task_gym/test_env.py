@@ -220,35 +220,6 @@ def test_it_draws_what_gymnasiums_own_draws() -> None:
         assert drawn[0] == drawn[1]
 
 
-def test_a_reset_begins_anew_with_a_seed_alone() -> None:
-    env: Any = LazyGeneratorEnv()
-    env.reset(seed=2)
-    first = env.np_random
-    env.reset(seed=None)
-    assert env.np_random is first  # goes on where it stood
-    env.reset(seed=2)
-    assert env.np_random is not first
-
-
-def test_without_a_seed_it_is_gymnasiums_own() -> None:
-    env: Any = LazyGeneratorEnv()
-    env.reset(seed=None)
-    generator = env.np_random
-    assert env.np_random is generator
-    seed = env.np_random_seed
-    assert np.random.default_rng(seed).bit_generator.state == generator.bit_generator.state
-
-
-def test_a_generator_can_be_given() -> None:
-    env: Any = LazyGeneratorEnv()
-    given = np.random.default_rng(3)
-    env.reset(seed=1)
-    env.np_random = given
-    assert env.np_random is given and env.np_random_seed == -1  # as Gymnasium says where it is not known
-    env.reset(seed=1)
-    assert env.np_random is not given
-
-
 # -- Gymnasium's classes are direct bases of ours: skrl looks at nothing else to recognise an environment --
 
 
@@ -303,12 +274,6 @@ def test_golden_stream() -> None:
     stream.seed(0)
     # 0.5488 falls into the second of (0.5, 0.25, 0.25): it is past 0.5 and not past 0.75.
     assert stream.weighted((0.5, 0.25, 0.25)) == 1
-
-
-def test_one_choice_draws_nothing() -> None:
-    stream, other = Stream(1), Stream(1)
-    assert stream.choice(["only"]) == "only"
-    assert stream.below(10**6) == other.below(10**6)
 
 
 @given(SEEDS, st.lists(st.integers(), max_size=30))

@@ -29,11 +29,8 @@ Parser = Callable[[str, Sequence[int], Sequence[str]], int | None]
     ("parser", "reply", "action"),
     [
         (first_number, "1", 1),
-        (first_number, " 12\n", 12),
         (first_number, "I choose 2, not 1", 2),
-        (first_number, "2.5", 2),
         (first_number, "-1", 1),
-        (first_number, "a12b", 12),
         (first_number, "I pick 777", None),
         (first_number, "3 or 1", None),  # only the first number counts
         (first_number, "Call", None),  # names are not read in reset/step
@@ -44,33 +41,25 @@ Parser = Callable[[str, Sequence[int], Sequence[str]], int | None]
         (first_number, "my move: \u0660\u0661", 1),  # Arabic digits, which int() reads
         (whole_reply, "\u0660" * 20 + "\u0662", 2),
         # Names count in whole replies.
-        (whole_reply, "2", 2),
         (whole_reply, "  2 \n", 2),
         (whole_reply, "3", None),  # one number, and illegal: a failed try, whatever else
         (whole_reply, "I take 12 over 2", 2),  # legal order, not the reply's
         (whole_reply, "take x12", None),  # "x12" is one word
-        (whole_reply, "action 12.", 12),
         (whole_reply, "call", 1),
-        (whole_reply, "I raise", 2),
         (whole_reply, "BIG  RAISE!", 2),  # "raise" comes first in legal order
         (whole_reply, "bigraise", 2),
         (whole_reply, "c-a-l-l", 1),  # only letters and digits
-        (whole_reply, "<think>1 or 2?</think> 12", 12),
         (whole_reply, "<thinking>1</thinking>2", 2),
         (whole_reply, "it was 1 </think> Raise", 2),
         (whole_reply, "<think>1 or 2? 12", None),  # never closed: the reply was cut before the answer
         (whole_reply, "<THINK>1</Think>2", 2),
-        (whole_reply, "fold", None),
         (whole_reply, "", None),
         # The last one that is named counts.
         (last_named, "1 is bad, 12 is good", 12),
-        (last_named, "12, then 1, at last 99", 1),
         (last_named, "<think>12</think> 2", 2),
-        (last_named, "call? no: raise", 2),
         (last_named, "call? no: big raise", 12),  # both names end there, the longer is meant
         (last_named, "raise? no: CALL it is", 1),
         (last_named, "Call, but 2", 2),  # ids before names
-        (last_named, "fold 99", None),
         (last_named, "", None),
     ],
 )
@@ -139,44 +128,6 @@ FRAGMENTS = st.lists(
     ),
     max_size=16,
 ).map("".join)
-
-
-@pytest.mark.parametrize(
-    ("reply", "rest"),
-    [
-        ("<think>a</think>b", "b"),
-        ("<think>a\nb</think> c <thinking>d</thinking> e", "c  e"),
-        ("a</think>b", "b"),
-        ("a</think>b</thinking>c", "c"),
-        ("<think>a", "<think>a"),
-        ("<think>a<thinking>b</thinking>c", "<think>ac"),
-        ("</thi<think>a</think>nk>b", "b"),  # a tag that removing a block makes is a closing tag
-        ("</thi<thi<think></think>nk>a</think>nk>b", "nk>b"),  # but blocks are removed once
-    ],
-)
-def test_strip_reasoning(reply: str, rest: str) -> None:
-    assert strip_reasoning(reply) == rest
-
-
-@pytest.mark.parametrize(
-    ("reply", "kept"),
-    [
-        ("<thinking>a</thinking>b", "b"),
-        ("<THINK>a</THINK> b", "b"),
-        ("a</THINK>b", "a</THINK>b"),  # upstream looks for lone closing tags only in small letters
-        ("well <think>3 or 4", "well"),
-        ("well <Thinking>3 or 4", "well"),
-        # <think> blocks go first, here with a closing tag of the other kind; then <thinking> is left open.
-        ("x <thinking> a <think> b </thinking> c </think> d", "x"),
-        ("<think>a <thinking>b</think> c</thinking> d", "d"),  # "c" is before a lone closing tag
-        ("<thi<think>a</think>nking>b</thinking>c", "c"),  # a tag that removing a block makes is a tag
-        ("a \n \n\n  b\n\nc", "a \n\n  b\n\nc"),
-        ("<thin\u212a>a</thin\u212a>b", "b"),  # the Kelvin sign is a K in capitals
-        ("<think>", ""),
-    ],
-)
-def test_what_the_conversation_keeps(reply: str, kept: str) -> None:
-    assert visible(reply) == kept
 
 
 @settings(max_examples=500)
@@ -286,15 +237,12 @@ CHESS = {"e4": 1, "Nxe4": 2, "bxc3": 3, "Bxc3": 4, "Qh5+": 5, "Qh4": 6}
     [
         ("e4", 1),
         ("<think>Nxe4</think> e4\n", 1),
-        ("My move is Nxe4.", 2),
         ("Qxe4", None),  # e4 is a part of another move there
         ("e4 or Nxe4", 2),  # the last one counts
         ("**e4**", 1),
         ("bxc3", 3),
-        ("Bxc3", 4),
         ("BXC3", None),  # two names, if case is ignored
         ("qh5", 5),
-        ("Qh5", 5),
         ("I play QH4!", 6),
         ("1", None),  # an id
         ("", None),

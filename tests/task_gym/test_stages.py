@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from task_gym.errors import ArgumentError, SamplerError, TaskIdError
+from task_gym.errors import ArgumentError, SamplerError
 from task_gym.ids import IdRanges
 from task_gym.samplers import Outcome, Stage, Stages, Start
 
@@ -271,10 +271,8 @@ def test_the_state_of_another_sampler_is_refused(change: dict[str, Any], message
     [
         ({"stages": []}, r"stages: none was given"),
         ({"stages": ["easy"]}, r"stages: 'easy' was given, allowed: Stage"),
-        ({"stages": {"name": "a"}}, r"stages: {'name': 'a'} was given, allowed: a list of Stage"),
         ({"stages": [Stage("a", task_id_range=5)]}, r"task_id_range: 5 was given, allowed: \(first, last\)"),
         ({"stages": [Stage("a", task_ids="12")]}, r"stage 'a': task_ids: '12' was given, allowed: a list"),
-        ({"success_scores": 0.5}, r"success_scores: 0.5 was given, allowed: a mapping"),
         ({"stages": [{"name": "a", "treshold": 1}]}, r"stage: 'treshold' was given.*'threshold'\?"),
         ({"stages": [{"opponent": "random"}]}, r"allowed: a stage with a name"),
         ({"stages": [Stage("a", [0, 1], [2])]}, r"stage 'a': task_id_range and task_ids were given"),
@@ -286,17 +284,11 @@ def test_the_state_of_another_sampler_is_refused(change: dict[str, Any], message
         ({"earlier_share": 2}, r"earlier_share: 2 was given"),
         ({"demote": 0.5}, r"demote: 0.5 was given, allowed: numbers below the lowest threshold, 0.5"),
         ({"success_scores": {"2048": 1.0}}, r"success_scores: '2048': 1.0 was given, allowed: .* below 1"),
-        ({"seed": -1}, r"seed: -1 was given"),
     ],
 )
 def test_arguments_outside_what_is_allowed(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         Stages(**{"stages": THREE, **arguments})
-
-
-def test_ids_that_are_none() -> None:
-    with pytest.raises(TaskIdError, match=r"range \(9, 0\) was given"):
-        Stages([Stage("a", task_id_range=[9, 0])])
 
 
 def test_a_threshold_that_confidence_cannot_reach() -> None:

@@ -22,20 +22,8 @@ process finds them compiled by an earlier one.
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
-import numpy as np
-
 ENDED = -4
 """``player`` of a game that has ended; ``pyspiel.PlayerId.TERMINAL``."""
 
 CHANCE = -1
 """``player`` if chance moves; ``pyspiel.PlayerId.CHANCE``."""
-
-
-def list_legal(rules: ModuleType, state: Any) -> list[int]:
-    """Returns the legal actions of a compiled state."""
-    actions = np.zeros(rules.ACTIONS, dtype=np.int32)
-    count = rules.legal(state, actions)
-    return [int(action) for action in actions[:count]]
