@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from gamespiel.cli import main
+from gamespiel.endpoints.chat import EndpointError
 from gamespiel.measure.board import file as files
 from gamespiel.measure.board import verification
 from gamespiel.measure.board.agents import describe, read_agents
@@ -22,8 +23,8 @@ from gamespiel.measure.board.benchmark import DealSet
 from gamespiel.measure.board.episodes import pick_output
 from gamespiel.measure.board.file import BoardError, read_bytes, write_board
 from gamespiel.measure.board.verification import Job, explain_episode, inspect_board
-from tests.gamespiel.endpoints.models import Body, ModelStub, chatty
-from tests.gamespiel.measure.board.conftest import Edit, find_rows, forge, play, read
+from tests.gamespiel.endpoints.models import Body, ModelStub, chatty, status
+from tests.gamespiel.measure.board.conftest import Edit, find_rows, forge, play, read, shrink
 
 SHIPPED = Path(__file__).parents[3] / "benchmarks" / "results" / "leaderboard.json.gz"
 LATER = "2026-12-24:" + "0123456789abcdef" * 4
@@ -306,6 +307,31 @@ def test_what_a_model_wrote_is_read_again(small: None, tmp_path: Path) -> None:
     assert any("agents.0 'talker', episode" in line for line in forge(path, rewrite).findings)
     report = forge(path, lambda data: find_rows(data, 0, "goofspiel")[0]["replies"].pop())
     assert any("the replies end after" in line for line in report.findings)
+
+
+def test_an_endpoint_that_refuses_loses_and_one_that_is_away_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The second request is refused, in the middle of a game; later all are."""
+    shrink(monkeypatch, ("leduc_poker",))
+    path = tmp_path / "board.json"
+    asking: dict[str, Any] = {"track": "unmasked", "concurrency": 1}
+    with ModelStub(lambda body: "1") as model:
+        model.faults = [None, status(400)]
+        data = play(path, f"talker=openai:m@{model.url}", **asking)
+        lost, *others = find_rows(data, 0, "leduc_poker")
+        assert (lost["replies"], lost["gave_up"], lost["result"], lost["score"] < 0.5) == (
+            ["1"],
+            True,
+            "loss",
+            True,
+        )
+        assert "400" in lost["error"] and not any("error" in row for row in others)
+        assert inspect_board(path).findings == []
+        model.faults = [status(403)] * 100
+        with pytest.raises(EndpointError, match="403"):
+            play(path, f"talker=openai:m@{model.url}", rounds=2, **asking)
+    assert read(path)["agents"][0]["episodes"] == data["agents"][0]["episodes"]
 
 
 @pytest.mark.trains
