@@ -18,7 +18,7 @@ from gamespiel.config.files import (
     to_dict,
 )
 from gamespiel.config.imports import import_own_modules
-from gamespiel.config.preset_files import preset_path, presets
+from gamespiel.config.schema import preset_path, presets
 from gamespiel.config.sections import (
     Config,
     CurriculumConfig,

@@ -1,13 +1,12 @@
 """Checks across keys: those that must agree, and those without effect."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
-from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.layers import CHOOSING
-from gamespiel.config.sections import Config, CurriculumConfig, EnvConfig, ModelConfig, RunConfig
+from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes
 from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.kinds.base import Declaration, server_keys_without_effect
@@ -16,21 +15,25 @@ from task_gym.remote.settings import PASSWORD, has_password
 
 WITHOUT_EFFECT = {
     "choice": (
-        ("temperature", "max_new_tokens", "cut_penalty", "kl_estimator"),
-        "it is for text replies (env.decode), and policies choose among legal answers at temperature 1.",
+        ("ppo.temperature", "ppo.max_new_tokens", "ppo.cut_penalty", "ppo.kl_estimator"),
+        ": it is for text replies (env.decode), and policies choose among legal answers at temperature 1.",
     ),
     "text": (
-        ("legal_coef", "legal_target"),
-        "it is for choices among legal answers (env.decode), and replies have none that are listed.",
+        ("ppo.legal_coef", "ppo.legal_target"),
+        ": it is for choices among legal answers (env.decode), and replies have none that are listed.",
     ),
 }
 """By ``env.decode``, keys of ``ppo`` that have no effect, and why."""
 
 
 EVALUATION_KEYS = (
-    "eval_episodes", "eval_seconds", "eval_opponents", "metric_for_best_model", "early_stopping_patience",
+    "run.eval_episodes", "run.eval_seconds", "run.eval_opponents", "run.metric_for_best_model",
+    "run.early_stopping_patience",
 )  # fmt: skip
-VLLM_KEYS = ("vllm_base_url", "vllm_adapter_dir", "vllm_gap_limit")
+VLLM_KEYS = ("run.vllm_base_url", "run.vllm_adapter_dir", "run.vllm_gap_limit")
+STAGE_KEYS = (
+    "curriculum.progression_window", "curriculum.promote", "curriculum.earlier_share", "curriculum.demote",
+)  # fmt: skip
 POOL_KEYS = ("self_play.pool_pick", "self_play.pool_every", "self_play.pool_size")
 MAGNET_KEYS = ("ppo.magnet_schedule", "ppo.magnet_end", "ppo.magnet_every", "ppo.magnet_rate")
 
@@ -44,9 +47,9 @@ def validate(config: Config) -> Config:
     """
     config = dataclasses.replace(config, env=declaration_of(config.env).complete_keys(config.env))
     mistakes = Mistakes()
-    for check, of in _CHECKS:
+    for check in _CHECKS:
         with mistakes.collect():
-            check(of(config))
+            check(config)
     mistakes.raise_all()
     return config
 
@@ -57,22 +60,21 @@ LARGEST = 2**31 - 1
 def _check_sizes(config: Config) -> None:
     """Refuses counts that no array can have."""
     for section in dataclasses.fields(config):
-        own = getattr(config, section.name)
-        for field in dataclasses.fields(own):
-            value = getattr(own, field.name)
+        for field in dataclasses.fields(getattr(config, section.name)):
+            value = getattr(getattr(config, section.name), field.name)
             if isinstance(value, int) and value > LARGEST and field.name not in ("seed", "task_id"):
                 raise InvalidValueError(
                     f"{section.name}.{field.name} must be at most {LARGEST:,}, not {shown(value)}"
                 )
 
 
-def _check_model(model: ModelConfig) -> None:
-    if model.use_4bit and model.use_8bit:
+def _check_model(config: Config) -> None:
+    if config.model.use_4bit and config.model.use_8bit:
         raise ConfigError("model.use_4bit and model.use_8bit contradict each other: set one of them")
 
 
-def _check_choice(env: EnvConfig) -> None:
-    declaration = declaration_of(env)
+def _check_choice(config: Config) -> None:
+    env, declaration = config.env, declaration_of(config.env)
     for name, other in _find_foreign_keys(env).items():
         if name in other.choice:
             raise ConfigError(
@@ -84,14 +86,16 @@ def _check_choice(env: EnvConfig) -> None:
         raise ConfigError(f"only one key may choose the {declaration.unit}, not {' and '.join(chosen)}")
 
 
-def _check_server(env: EnvConfig) -> None:
+def _check_server(config: Config) -> None:
+    env = config.env
     if env.env_mode == "url" and env.base_url is None:
         raise ConfigError("env.env_mode = 'url' needs env.base_url, for example http://127.0.0.1:8000")
     if env.base_url is not None and has_password(env.base_url):
         raise ConfigError(f"env.base_url: {PASSWORD}")
 
 
-def _check_vllm(run: RunConfig) -> None:
+def _check_vllm(config: Config) -> None:
+    run = config.run
     if run.use_vllm and not run.vllm_base_url:
         raise ConfigError("run.use_vllm needs run.vllm_base_url, for example http://localhost:8000/v1")
     urls = run.vllm_base_url or ()
@@ -102,7 +106,8 @@ def _check_vllm(run: RunConfig) -> None:
         )
 
 
-def _check_workers(run: RunConfig) -> None:
+def _check_workers(config: Config) -> None:
+    run = config.run
     if run.ray_address is None:
         return
     if not run.env_workers:
@@ -117,8 +122,8 @@ def _check_workers(run: RunConfig) -> None:
         raise ConfigError(f"run.ray_address must be auto or host:port, as host:6379, not {run.ray_address!r}")
 
 
-def _check_decode(env: EnvConfig) -> None:
-    declaration = declaration_of(env)
+def _check_decode(config: Config) -> None:
+    env, declaration = config.env, declaration_of(config.env)
     if env.think and env.decode != "text":
         raise ConfigError(
             "env.think = true needs env.decode: text: where a model chooses among the legal answers, it has "
@@ -184,23 +189,23 @@ def _check_stages(config: Config) -> None:
             raise ConfigError(f"{where}.name must differ from the other stages', not be {stage.name!r} again")
 
 
-_CHECKS: tuple[tuple[Callable[[Any], None], Callable[[Config], Any]], ...] = (
-    (_check_sizes, lambda config: config),
-    (_check_model, attrgetter("model")),
-    (_check_choice, attrgetter("env")),
-    (_check_decode, attrgetter("env")),
-    (lambda env: declaration_of(env).check_keys(env), attrgetter("env")),
-    (_check_server, attrgetter("env")),
-    (_check_vllm, attrgetter("run")),
-    (_check_workers, attrgetter("run")),
-    (_check_stages, lambda config: config),
-    (_check_unlisting, lambda config: config),
+_CHECKS: tuple[Callable[[Config], None], ...] = (
+    _check_sizes,
+    _check_model,
+    _check_choice,
+    _check_decode,
+    lambda config: declaration_of(config.env).check_keys(config.env),
+    _check_server,
+    _check_vllm,
+    _check_workers,
+    _check_stages,
+    _check_unlisting,
 )
-"""The checks, each with the part of a configuration that it reads."""
 
 
 def notices(config: Config) -> list[str]:
     """Returns a sentence for each key that is set and has no effect, to be said once in the log."""
+    ppo, curriculum, declaration = config.ppo, config.curriculum, declaration_of(config.env)
     found = []
     if config.lora.lora_dropout > 0:
         found.append(
@@ -209,96 +214,68 @@ def notices(config: Config) -> list[str]:
         )
     if config.model.use_nested_quant and not config.model.use_4bit:
         found.append("model.use_nested_quant = true has no effect without model.use_4bit.")
-    default = Hyperparameters()
-    if config.ppo.num_minibatches:
-        found += [
-            f"ppo.{name} = {getattr(config.ppo, name)} has no effect: ppo.num_minibatches divides the turns."
-            for name in ("mini_batch_size", "gradient_accumulation_steps")
-            if getattr(config.ppo, name) != getattr(default, name)
-        ]
-    if config.ppo.minibatch_unit == "prompt" and declaration_of(config.env).uses_conversations(config.env):
+    if ppo.minibatch_unit == "prompt" and declaration.uses_conversations(config.env):
         found.append(
             "ppo.minibatch_unit = prompt has no effect with env.conversation: optimizer steps draw episodes."
         )
     found += evaluation_notices(config)
-    found += _curriculum_notices(config)
-    found += _self_play_notices(config)
-    default_run = RunConfig()
-    if config.run.eval_steps is None:
-        found += [
-            f"run.{name} = {getattr(config.run, name)!r} has no effect without run.eval_steps."
-            for name in EVALUATION_KEYS
-            if getattr(config.run, name) != getattr(default_run, name)
-        ]
-    if not config.run.env_workers and config.run.env_seconds != default_run.env_seconds:
-        found.append(f"run.env_seconds = {config.run.env_seconds:g} has no effect without run.env_workers.")
-    names, why = WITHOUT_EFFECT[config.env.decode]
-    found += [
-        f"ppo.{name} = {getattr(config.ppo, name)} has no effect: {why}"
-        for name in names
-        if getattr(config.ppo, name) != getattr(default, name)
-    ]
-    return found
-
-
-def _curriculum_notices(config: Config) -> list[str]:
-    own, default, declaration = config.curriculum, CurriculumConfig(), declaration_of(config.env)
-    one_by_one = ("progression_window", "promote", "earlier_share", "demote")
-    needs = {
-        "stages": (own.stages, ("sampler", *one_by_one)),
-        "failure_replay_prob": (own.replays, ("failure_buffer_size", "max_replays")),
-    }
-    found = [
-        f"curriculum.{name} = {getattr(own, name)!r} has no effect without curriculum.{needed}."
-        for needed, (given, names) in needs.items()
-        if not given
-        for name in names
-        if getattr(own, name) != getattr(default, name)
-    ]
-    if own.stages and own.sampler != "stages":
-        idle = (*one_by_one, "success_scores") if own.sampler == "level_replay" else one_by_one
-        found += [
-            f"curriculum.{name} = {getattr(own, name)!r} has no effect on curriculum.sampler = {own.sampler}."
-            for name in idle
-            if getattr(own, name) != getattr(default, name)
-        ]
-    if own.success_scores and not (own.stages or own.replays):
+    if curriculum.success_scores and not (curriculum.stages or curriculum.replays):
         found.append("curriculum.success_scores has no effect without stages or failure replay.")
-    if not declaration.has_opponents and any(stage.opponent is not None for stage in own.stages):
+    if not declaration.has_opponents and any(stage.opponent is not None for stage in curriculum.stages):
         found.append(f"curriculum.stages: opponent has no effect on {declaration.unit}.")
     indices = getattr(config.env, "allowed_game_indices", ())
-    named = any(stage.task_id_range or stage.task_ids for stage in own.stages)
+    named = any(stage.task_id_range or stage.task_ids for stage in curriculum.stages)
     if declaration.has_opponents and indices and named:
         found.append("env.allowed_game_indices replaces the task ids of curriculum.stages.")
+    for keys, why in _list_rules(config):
+        found += _list_idle(config, keys, f"has no effect{why}")
     return found
 
 
-def _self_play_notices(config: Config) -> list[str]:
-    """Returns those ``notices`` that are about self-play and the magnet."""
-    unused: dict[str, str] = {}
+def _list_rules(config: Config) -> Iterator[tuple[Iterable[str], str]]:
+    """Yields keys that have no effect in this configuration, and why: the end of a sentence."""
+    ppo, curriculum = config.ppo, config.curriculum
+    if ppo.num_minibatches:
+        sizes = ("ppo.mini_batch_size", "ppo.gradient_accumulation_steps")
+        yield sizes, ": ppo.num_minibatches divides the turns."
+    if not curriculum.stages:
+        yield ("curriculum.sampler", *STAGE_KEYS), " without curriculum.stages."
+    elif curriculum.sampler != "stages":
+        replays_levels = curriculum.sampler == "level_replay"
+        scores = ["curriculum.success_scores"] if replays_levels else []
+        yield (*STAGE_KEYS, *scores), f" on curriculum.sampler = {curriculum.sampler}."
+    if not curriculum.replays:
+        replay = ("curriculum.failure_buffer_size", "curriculum.max_replays")
+        yield replay, " without curriculum.failure_replay_prob."
     if not declaration_of(config.env).plays_itself(config.env):
-        unused |= dict.fromkeys(POOL_KEYS, "it is for env.opponent: self.")
-        unused["self_play.learn"] = "it is for env.opponent: self."
+        yield (*POOL_KEYS, "self_play.learn"), ": it is for env.opponent: self."
     elif config.self_play.learn == "both":
-        unused |= dict.fromkeys(POOL_KEYS, "with self_play.learn: both, no seat is played by a snapshot.")
-    if not config.ppo.magnet_coef:
-        unused |= dict.fromkeys(MAGNET_KEYS, "ppo.magnet_coef is 0.")
+        yield POOL_KEYS, ": with self_play.learn: both, no seat is played by a snapshot."
+    if not ppo.magnet_coef:
+        yield MAGNET_KEYS, ": ppo.magnet_coef is 0."
+    if config.run.eval_steps is None:
+        yield EVALUATION_KEYS, " without run.eval_steps."
+    if not config.run.env_workers:
+        yield ("run.env_seconds",), " without run.env_workers."
+    yield WITHOUT_EFFECT[config.env.decode]
+
+
+def _list_idle(config: Config, keys: Iterable[str], why: str) -> list[str]:
+    """Returns a sentence for each of the keys that is set."""
     default = Config()
     return [
-        f"{key} = {attrgetter(key)(config)} has no effect: {why}"
-        for key, why in unused.items()
+        f"{key} = {attrgetter(key)(config)} {why}"
+        for key in keys
         if attrgetter(key)(config) != attrgetter(key)(default)
     ]
 
 
 def evaluation_notices(config: Config) -> list[str]:
     """Returns those ``notices`` that are for evaluations too: about sampling and the ``env`` section."""
-    found, env, run = list[str](), config.env, config.run
-    found += [
-        f"run.{name} = {getattr(run, name)} is not used: run.use_vllm is false."
-        for name in VLLM_KEYS
-        if not run.use_vllm and getattr(run, name) != getattr(RunConfig(), name)
-    ]
+    env = config.env
+    found = (
+        [] if config.run.use_vllm else _list_idle(config, VLLM_KEYS, "is not used: run.use_vllm is false.")
+    )
     found += [
         f"env.{name} = {getattr(env, name)!r} has no effect with env.env_mode {env.env_mode}."
         for name in server_keys_without_effect(env)

@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 
 from gamespiel.config.checks import validate
 from gamespiel.config.layers import Layer, find_option, layer_from_data, layer_from_overrides, merge_layers
-from gamespiel.config.preset_files import preset_path, presets
+from gamespiel.config.schema import preset_path, presets
 from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.config.yaml_text import read_yaml, write_yaml
 from gamespiel.errors import ConfigError, Mistakes, UnknownKeyError
@@ -38,7 +38,7 @@ class Resolved(NamedTuple):
 
 def resolve(
     preset: str | None = None,
-    files: Sequence[str | Path] = (),
+    files: Sequence[str | Path | Layer] = (),
     overrides: Iterable[tuple[str, str]] = (),
     *,
     base: Config | None = None,
@@ -50,7 +50,7 @@ def resolve(
 
     Args:
         preset: The name of a preset.
-        files: JSON or YAML files; later ones win.
+        files: JSON or YAML files, or what was read from them; later ones win.
         overrides: Pairs such as ``("ppo.learning_rate", "2e-5")``.
         base: A configuration in the place of the defaults.
 
@@ -58,12 +58,15 @@ def resolve(
         ConfigError: A layer cannot be read, has an unknown key or a bad value, or the layers do not fit.
         MistakesError: There are several such mistakes.
     """
-    return _log_notices(resolve_layers(preset, files, overrides, base=base))
+    resolved = resolve_layers(preset, files, overrides, base=base)
+    for notice in resolved.notices:
+        logging.getLogger(__name__).warning(notice)
+    return resolved.config
 
 
 def resolve_layers(
     preset: str | None = None,
-    files: Sequence[str | Path] = (),
+    files: Sequence[str | Path | Layer] = (),
     overrides: Iterable[tuple[str, str]] = (),
     *,
     base: Config | None = None,
@@ -76,7 +79,7 @@ def resolve_layers(
     given: list[Layer] = []
     for file in files:
         with mistakes.collect():
-            given.append(read_layer(file))
+            given.append(file if isinstance(file, Layer) else read_layer(file))
     below = [layer_from_data(to_dict(base), base_name)] if base is not None else []
     with mistakes.collect():
         below += _read_preset(preset, given)
@@ -96,28 +99,21 @@ def _read_preset(preset: str | None, files: Sequence[Layer]) -> list[Layer]:
     Raises:
         ConfigError: There is no such preset, or two are named.
     """
-    named = [] if preset is None else [("--preset", preset)]
-    for layer in files:
-        if layer.preset is not None:
-            named.append((layer.name, layer.preset))
-    others = [(source, name) for source, name in named if name != named[0][1]]
-    if others:
-        (first, one), (source, other) = named[0], others[0]
-        raise ConfigError(
-            f"a configuration starts from one preset: {first} names {one!r}, and {source} names {other!r}"
-        )
-    for source, name in named[:1]:
-        try:
-            path = preset_path(name)
-        except UnknownKeyError as error:
-            raise error if source == "--preset" else UnknownKeyError(f"{source}: {error}") from error
-        layer = read_layer(path)
-        if layer.preset is not None:
-            raise ConfigError(
-                f"{path}: a preset starts from no other one, and preset: {layer.preset} was given"
-            )
-        return [layer._replace(name=f"preset {name}")]
-    return []
+    named = [("--preset", preset), *((layer.name, layer.preset) for layer in files)]
+    named = [(source, name) for source, name in named if name is not None]
+    if not named:
+        return []
+    first, preset = named[0]
+    for source, name in named:
+        if name != preset:
+            two = f"{first} names {preset!r}, and {source} names {name!r}"
+            raise ConfigError(f"a configuration starts from one preset: {two}")
+    try:
+        path = preset_path(str(preset))
+    except UnknownKeyError as error:
+        raise error if first == "--preset" else UnknownKeyError(f"{first}: {error}") from error
+    layer = read_layer(path)
+    return [layer._replace(name=f"preset {preset}")]
 
 
 def resolve_pretrained(preset: str, overrides: Iterable[tuple[str, str]]) -> Resolved:
@@ -162,16 +158,7 @@ def from_dict(data: Any, source: str = "config", *, base: Config | None = None) 
         ConfigError: The data has an unknown key or a bad value, or does not fit ``base``.
         MistakesError: There are several such mistakes.
     """
-    layer = layer_from_data(data, source)
-    below = [layer_from_data(to_dict(base))] if base is not None else []
-    below += _read_preset(None, [layer])
-    return _log_notices(Resolved(validate(merge_layers([*below, layer])), layer.name, layer.notices))
-
-
-def _log_notices(resolved: Resolved) -> Config:
-    for notice in resolved.notices:
-        logging.getLogger(__name__).warning(notice)
-    return resolved.config
+    return resolve(files=[layer_from_data(data, source)], base=base)
 
 
 def to_dict(config: Config) -> dict[str, dict[str, Any]]:

@@ -32,6 +32,8 @@ class Word(NamedTuple):
 
 _STEP = "a step here plays ppo.batch_size episodes and learns from all their turns"
 _SAMPLING = "the policy samples from its whole distribution, or PPO's ratios would be wrong"
+_WHOLE = "a step plays a number of whole episodes, as many at once as fit"
+_MIXED = "with weights in float32; the key is the type of the base model's weights"
 _NO_DATA = "tasks come from the env section, not from a data set"
 _WHOLE_BASE = (
     "a base model in 4 bits with adapters fits one card, up to 32 billion parameters, and ranks (`torchrun`) "
@@ -87,18 +89,8 @@ _OTHER = (
         "ppo.mini_batch_size",
         "it counts episodes; the key counts turns, and ppo.tokens_per_backward bounds memory",
     ),
-    Word(
-        "num_envs",
-        f"{SB3}, {CLEANRL}",
-        "ppo.batch_size",
-        "a step plays a number of whole episodes, as many at once as fit",
-    ),
-    Word(
-        "n_envs",
-        SB3,
-        "ppo.batch_size",
-        "a step plays a number of whole episodes, as many at once as fit",
-    ),
+    Word("num_envs", f"{SB3}, {CLEANRL}", "ppo.batch_size", _WHOLE),
+    Word("n_envs", SB3, "ppo.batch_size", _WHOLE),
     Word(
         "n_steps",
         SB3,
@@ -153,20 +145,8 @@ _OTHER = (
     Word("vllm_server_base_url", TRL, "run.vllm_base_url", _VLLM, (None,)),
     Word("vllm_gpu_memory_utilization", TRL, "", _VLLM),
     # The model and its adapters.
-    Word(
-        "bf16",
-        HF,
-        "model.dtype",
-        "it computes in bfloat16 with weights in float32; the key is the type of the base model's weights",
-        (False, None),
-    ),
-    Word(
-        "fp16",
-        HF,
-        "model.dtype",
-        "it computes in float16 with weights in float32; the key is the type of the base model's weights",
-        (False, None),
-    ),
+    Word("bf16", HF, "model.dtype", f"it computes in bfloat16 {_MIXED}", (False, None)),
+    Word("fp16", HF, "model.dtype", f"it computes in float16 {_MIXED}", (False, None)),
     Word("bnb_4bit_quant_type", f"{HF}, {TRL}", "model.use_4bit", "4 bits are always NF4", ("nf4",)),
     Word("attn_implementation", f"{HF}, {TRL}", "", "attention is PyTorch's own", ("sdpa", None)),
     Word("trust_remote_code", f"{HF}, {TRL}", "", "no code of a model's repository is run", (False,)),
@@ -251,11 +231,6 @@ def explain_word(given: str, source: str, word: Word) -> UnknownKeyError:
     """
     nearest = f"; the nearest key is {word.key!r}" if word.key else "; leave it out"
     return UnknownKeyError(f"unknown {source} {given!r} ({word.of}): {word.differs}{nearest}")
-
-
-def is_harmless(word: Word, value: Any) -> bool:
-    """Returns whether the word asks with this value for what is so here anyway."""
-    return any(type(value) is type(good) and value == good for good in word.harmless)
 
 
 def notices_of_words(prefix: str, taken: Iterable[Word], keys: Iterable[str]) -> list[str]:

@@ -8,10 +8,9 @@ curriculum that name tasks are such a choice too.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gamespiel.config.foreign import SHORT, WORDS, Word, explain_word, is_harmless, notices_of_words
-from gamespiel.config.parse import parse_section, read_text
-from gamespiel.config.schema import DOTTED, KEYS, PRESET, SECTION_OF, SECTIONS
-from gamespiel.config.sections import Config, EnvConfig, Stage
+from gamespiel.config.foreign import SHORT, WORDS, Word, explain_word, notices_of_words
+from gamespiel.config.schema import DOTTED, KEYS, PRESET, SECTION_OF, SECTIONS, parse_section, read_text
+from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, UnknownKeyError, unknown_name_error
 from gamespiel.kinds import DECLARATIONS
 from gamespiel.kinds.base import TASK_IDS
@@ -63,13 +62,13 @@ def layer_from_data(data: Any, source: str = "config") -> Layer:
     for section, key, item in _flatten_keys(data, source, mistakes):
         with mistakes.collect():
             word = WORDS.get(key)
-            if word is not None and is_harmless(word, item):
+            if word is not None and any(type(item) is type(v) and item == v for v in word.harmless):
                 words.append(word)
                 continue
             place = _find_key(section, key, source)
             if place in named:
                 same = named[place] == key == place[1]
-                how = _IN_AND_OUT if same else f"as {named[place]} and as {key}"
+                how = "in its section and outside" if same else f"as {named[place]} and as {key}"
                 raise ConfigError(f"{source}: {'.'.join(place)} is given twice, {how}")
             named[place] = key
             sections.setdefault(place[0], {})[place[1]] = item
@@ -97,9 +96,6 @@ def _check_preset(name: Any, source: str) -> str:
             f"one after the other, as --config {name} {source}"
         )
     return name
-
-
-_IN_AND_OUT = "in its section and outside"
 
 
 def _flatten_keys(
@@ -204,7 +200,10 @@ def merge_layers(layers: Sequence[Layer]) -> Config:
             dropped = (*REPLACED, *NARROWING)
         elif any(env.get(key) not in (None, ()) for key in CHOOSING):
             dropped = REPLACED
-        elif any(_names_tasks(stage) for stage in layer.values.get("curriculum", {}).get("stages", ())):
+        elif any(
+            stage.task_id_range or stage.task_ids
+            for stage in layer.values.get("curriculum", {}).get("stages", ())
+        ):
             # Its stages choose the tasks; games by index take the place of the stages' own tasks.
             dropped = tuple(key for key in REPLACED if key != "allowed_game_indices")
         for key in dropped:
@@ -212,10 +211,6 @@ def merge_layers(layers: Sequence[Layer]) -> Config:
         for section, values in layer.values.items():
             merged[section].update(values)
     return Config(**{section: cls(**merged[section]) for section, cls in SECTIONS.items()})
-
-
-def _names_tasks(stage: Stage) -> bool:
-    return stage.task_id_range is not None or bool(stage.task_ids)
 
 
 def _nearest_first(section: str) -> list[str]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from os.path import commonprefix
-from typing import Any
+from typing import NamedTuple
 
 from gamespiel.agents.models.memory_plan import count_trained_parameters
 from gamespiel.agents.models.weights import ModelError
@@ -51,8 +49,7 @@ FEWEST_EVALUATED = 10
 """Episodes per seat of an evaluation: fewer say nothing."""
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(NamedTuple):
     """The time of a step.
 
     Attributes:
@@ -72,55 +69,43 @@ def hour_settings(draft: Draft, answers: Answers) -> tuple[list[Setting], Pace |
     """Returns the keys that fill the hours, and the pace they follow from; nothing without hours."""
     if answers.hours is None:
         return [], None
-    pace = find_pace(draft, answers)
-    return list(_list_settings(draft.config(), answers.hours, pace)), pace
-
-
-def _list_settings(config: Config, hours: float, pace: Pace) -> Iterable[Setting]:
-    within = f"{hours:g} h"
+    pace, config, hours = find_pace(draft, answers), draft.config(), answers.hours
+    within, settings = f"{hours:g} h", list[Setting]()
     if pace.seconds is None:
         steps = config.ppo.num_train_steps
         why = f"not planned for {within}: {pace.source}. Stop the run when they are over"
     else:
         steps = max(1, int((1 - RESERVED) * hours * 3600 / pace.seconds))
-        why = (
-            f"{within}, {RESERVED:.0%} of it for evaluations, at {_format_seconds(pace.seconds)} per step: "
-            f"{pace.source}"
-        )
+        seconds = f"{pace.seconds:.3g}" if pace.seconds < 1000 else f"{pace.seconds:.0f}"
+        why = f"{within}, {RESERVED:.0%} of it for evaluations, at {seconds} s per step: {pace.source}"
         warm = config.ppo.critic_warmup_steps + config.ppo.lr_warmup_steps
         if steps <= warm:
             why += f". These are few: the first {warm} steps warm up"
-    yield Setting("ppo.num_train_steps", steps, why)
+    settings.append(Setting("ppo.num_train_steps", steps, why))
     if hours * 60 > KEPT_MINUTES:
         why = "minutes after which there is a checkpoint, also between those by steps"
-        yield Setting("run.checkpoint_minutes", KEPT_MINUTES, why)
+        settings.append(Setting("run.checkpoint_minutes", KEPT_MINUTES, why))
     # There are two evaluations, each of so many episodes per seat, of which most games have two.
     most = RESERVED * hours * 3600 / (4 * pace.episode_seconds) if pace.episode_seconds else float("inf")
     if config.run.eval_games > most:
         why = (
             f"per seat, before and after; {config.run.eval_games} would take over {RESERVED:.0%} of {within}"
         )
-        yield Setting("run.eval_games", max(FEWEST_EVALUATED, int(most)), why)
-
-
-def _format_seconds(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"
+        settings.append(Setting("run.eval_games", max(FEWEST_EVALUATED, int(most)), why))
+    return settings, pace
 
 
 def find_pace(draft: Draft, answers: Answers) -> Pace:
     """Returns the pace of a draft."""
-    config = draft.config()
     games = (TRACES,) if answers.tasks.traces else answers.tasks.games
     others = [setting.key for setting in draft.settings if setting.key not in ("env.game", "run.device")]
-    if answers.card is None and draft.preset and len(games) == 1 and not others and not answers.tasks.ranges:
-        found = MEASURED.get((draft.preset, games[0]))
-        if found is not None:
-            return Pace(found[0], f"measured, {found[1]}", True)
-    return _estimate(config, answers.card)
+    is_plain = answers.card is None and len(games) == 1 and not others and not answers.tasks.ranges
+    if is_plain and (row := MEASURED.get((draft.preset or "", games[0]))):
+        return Pace(row[0], f"measured, {row[1]}", True)
+    return _estimate(draft.config(), answers.card)
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """The length of episodes at random.
 
     Attributes:
@@ -168,21 +153,24 @@ def _estimate(config: Config, card: float | None) -> Pace:
     sample = play_sample(config)
     seats = 2 if plays_itself(config) else 1
     turns = config.ppo.batch_size * sample.turns * seats
-    notes = f"{sample.turns:.1f} turns per {_episode(config)}, as {SAMPLED} at random had"
-    searches = _find_searches(config)
-    rest = f". The time of {searches} is not in it" if searches else ""
+    declaration, names = declaration_of(config.env), [stage.opponent for stage in config.curriculum.stages]
+    notes = f"{sample.turns:.1f} turns per {declaration.unit.removesuffix('s')}, as {SAMPLED} at random had"
+    if declaration.has_opponents:
+        names = [getattr(config.env, "opponent", None), *names]
+        searches = dict.fromkeys(name for name in names if name not in (None, "random", "first", "self"))
+        notes += f". The time of {' and '.join(map(str, searches))} is not in it" if searches else ""
     if config.model.model_name == TINY:
-        assumed = f"not measured; assumed are {TINY_DECISIONS:g} decisions per second, and {notes}"
+        source = f"not measured; assumed are {TINY_DECISIONS:g} decisions per second, and {notes}"
         one = sample.turns / TINY_DECISIONS
-        return Pace(turns / TINY_DECISIONS, f"{assumed}{rest}", episode_seconds=one)
+        return Pace(turns / TINY_DECISIONS, source, episode_seconds=one)
     flops = step_flops(config, load.architecture.linear_parameters, count_trained_parameters(load),
                        turns * sample.characters / CHARACTERS_PER_TOKEN)  # fmt: skip
     rate = CPU_FLOPS if card is None else next(flops for size, flops in GPU_FLOPS if card < size)
     known = "as SmolLM2 has on two cores" if card is None else "since no GPU was measured"
-    where = f"not measured; assumed are {rate / 1e12:g} TFLOP/s, {known}, and {notes}"
+    source = f"not measured; assumed are {rate / 1e12:g} TFLOP/s, {known}, and {notes}"
     forward = 2 * (load.architecture.linear_parameters + count_trained_parameters(load))
     one = sample.turns * sample.characters / CHARACTERS_PER_TOKEN * forward / rate
-    return Pace(flops / rate, f"{where}{rest}", episode_seconds=one)
+    return Pace(flops / rate, source, episode_seconds=one)
 
 
 def step_flops(config: Config, layers: int, adapters: int, tokens: float) -> float:
@@ -198,17 +186,3 @@ def step_flops(config: Config, layers: int, adapters: int, tokens: float) -> flo
     epochs = config.ppo.ppo_epochs
     forwards = 2 * (layers + adapters) * (3 + epochs)
     return tokens * (forwards + (2 * layers + 4 * adapters) * epochs)
-
-
-def _episode(config: Config) -> str:
-    return declaration_of(config.env).unit.removesuffix("s")
-
-
-def _find_searches(config: Config) -> str:
-    """Returns the opponents whose time is not known, in words; "" if there are none."""
-    own: Any = getattr(config.env, "opponent", "random")
-    if not declaration_of(config.env).has_opponents:
-        return ""
-    names = [own, *(stage.opponent for stage in config.curriculum.stages)]
-    slow = [str(name) for name in names if name not in (None, "random", "first", "self")]
-    return " and ".join(dict.fromkeys(slow))

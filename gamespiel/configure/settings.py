@@ -130,7 +130,10 @@ def draft_of(answers: Answers) -> Draft:
         tasks += _trace_answers(answers.model)
     starts = start_drafts(answers.model, answers.tasks, answers.opponents)
     draft = fit([one.add([*tasks, *opponents]) for one in starts], answers.card)
-    draft = draft.add(_exact_settings(draft.config()))
+    config = draft.config()
+    player, env = kind_of(config.env).player, evaluation_config(config).env
+    if config.run.exact_every and (why := player.explain_unsolved(env)):
+        draft = draft.add([Setting("run.exact_every", None, f"without the preset's exact values: {why}")])
     return draft.drop_repeats()
 
 
@@ -143,14 +146,12 @@ def start_drafts(
         return [
             Draft(None, "", (Setting("model.model_name", model.name, "no preset is made for this model"),))
         ]
-    return [Draft(name, _describe_preset(name)) for name in names]
-
-
-def _describe_preset(preset: str) -> str:
-    """Returns the first sentence of a preset's file."""
-    lines = preset_path(preset).read_text(encoding="utf-8").splitlines()[1:]
-    comments = list(takewhile(lambda line: line.startswith("#"), lines))
-    return re.split(r"\.(?: |$)", " ".join(line.lstrip("# ") for line in comments), maxsplit=1)[0]
+    drafts = []
+    for name in names:
+        lines = preset_path(name).read_text(encoding="utf-8").splitlines()[1:]
+        comment = " ".join(line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
+        drafts.append(Draft(name, re.split(r"\.(?: |$)", comment, maxsplit=1)[0]))  # its first sentence
+    return drafts
 
 
 def _choose_presets(model: ModelAnswer, tasks: TaskAnswer, opponents: Sequence[str]) -> list[str]:
@@ -285,10 +286,3 @@ def check_opponents(tasks: TaskAnswer, opponents: Sequence[str]) -> None:
         kind_of(config.env).player.check_self_play(make_one_env(config.env), config.self_play.learn)
     else:
         declaration_of(config.env).check_opponents(config.env, opponents)
-
-
-def _exact_settings(config: Config) -> Iterable[Setting]:
-    """Yields the key that turns exact values off if the preset has them and these tasks cannot."""
-    evaluated = evaluation_config(config)
-    if config.run.exact_every and (why := kind_of(config.env).player.explain_unsolved(evaluated.env)):
-        yield Setting("run.exact_every", None, f"without the preset's exact values: {why}")

@@ -1,8 +1,12 @@
-"""The wizard: asks what no flag answers, writes the file, and prints the plan and the command."""
+"""The wizard: asks what no flag answers, writes the file, and prints the plan and the command.
+
+In the file, each setting is below a comment that says why it is there.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping
@@ -16,9 +20,10 @@ from rich.text import Text
 from gamespiel.agents.models.memory_plan import GIB, plan
 from gamespiel.agents.models.weights import ModelError
 from gamespiel.config import Config, ConfigError, InvalidValueError, notices
+from gamespiel.config.schema import KEYS
+from gamespiel.config.yaml_text import write_yaml
 from gamespiel.configure import answers as read
 from gamespiel.configure.answers import Answers, ModelAnswer
-from gamespiel.configure.document import render_document
 from gamespiel.configure.pace import Pace, hour_settings
 from gamespiel.configure.settings import Draft, check_opponents, draft_of, fit, start_drafts
 from gamespiel.report.tables import parts_table
@@ -30,6 +35,9 @@ from task_gym.files import write_atomically
 
 Read = Callable[[str], str]
 """Asks for a line, as ``input`` does."""
+
+WIDTH = 100
+"""The most characters of a line of the file's comments."""
 
 
 @dataclass(frozen=True)
@@ -135,37 +143,8 @@ def configure(
     """
     console = Console(highlight=False) if console is None else console
     read_line = read_line or (lambda prompt: console.input(Text(prompt)))
-    texts, values = _collect(given, ask and not defaults, defaults, force, console, read_line)
-    answers = Answers(
-        values["model"],
-        values["card"],
-        values["games"],
-        values.get("opponents", ()),
-        values["hours"],
-        values["output"],
-    )
-    draft = draft_of(answers)
-    settings, pace = hour_settings(draft, answers)
-    draft = draft.add(settings).drop_repeats()
-    config = draft.config()
-    check_run(config)
-    train = f"{command('train')} --config {shlex.quote(str(answers.output))}"
-    write_atomically(answers.output, render_document(draft, texts, train))
-    _show(console, draft, answers, pace, train)
-    return answers.output
-
-
-def _collect(
-    given: Mapping[str, str | None],
-    ask: bool,
-    defaults: bool,
-    force: bool,
-    console: Console,
-    read_line: Read,
-) -> tuple[dict[str, str], dict[str, Any]]:
-    """Returns the texts and the values of all answers, by question."""
     texts: dict[str, str] = {}
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"opponents": ()}
     questions = list_questions(force)
     if not (ask or defaults):
         _require_all(given, questions)
@@ -176,13 +155,21 @@ def _collect(
                 raise InvalidValueError(
                     f"--opponents: {text!r} was given, and traces have none: leave it out"
                 )
-            continue
-        if text is None and ask:
+        elif text is None and ask and not defaults:
             texts[name], values[name] = _ask(question, values, console, read_line)
         else:
             texts[name] = question.default() if text is None else text
             values[name] = question.parse(texts[name], values)
-    return texts, values
+    answers = Answers(*(values[question.name] for question in questions))
+    draft = draft_of(answers)
+    settings, pace = hour_settings(draft, answers)
+    draft = draft.add(settings).drop_repeats()
+    config = draft.config()
+    check_run(config)
+    train = f"{command('train')} --config {shlex.quote(str(answers.output))}"
+    write_atomically(answers.output, render_document(draft, texts, train))
+    _show(console, draft, answers, pace, train)
+    return answers.output
 
 
 def _require_all(given: Mapping[str, str | None], questions: tuple[Question, ...]) -> None:
@@ -247,3 +234,42 @@ def _print(console: Console, text: str) -> None:
     """Prints a paragraph that is no markup, wrapped at words."""
     for line in textwrap.wrap(" ".join(text.split()), console.width, break_on_hyphens=False):
         console.print(Text(line), soft_wrap=True)
+
+
+def render_document(draft: Draft, answers: Mapping[str, str], command: str) -> str:
+    """Returns the file of a draft.
+
+    Args:
+        draft: The draft.
+        answers: The answers as they were given, by question.
+        command: The command that trains by the file.
+    """
+    texts = ", ".join(f"{name} {text}" for name, text in answers.items())
+    lines = [*_comment(f"Written by gamespiel configure, from: {texts}."), *_comment(f"Train: {command}")]
+    if draft.preset is None:
+        lines += _comment("No preset: what is not below has the default for pretrained models.")
+    else:
+        lines += ["", *_comment(f'The preset has every value that is not below. It says: "{draft.reason}."')]
+        lines.append(_entry("preset", draft.preset))
+    for section in KEYS:
+        settings = [setting for setting in draft.settings if setting.key.startswith(f"{section}.")]
+        lines += ["", f"{section}:"] if settings else []
+        for setting in settings:
+            lines += _comment(f"{setting.reason[0].upper()}{setting.reason[1:]}.", "  ")
+            lines.append(f"  {_entry(setting.key.partition('.')[2], setting.value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _comment(text: str, indent: str = "") -> list[str]:
+    start = f"{indent}# "
+    return textwrap.wrap(
+        " ".join(text.split()), WIDTH, initial_indent=start, subsequent_indent=start,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _entry(name: str, value: Any) -> str:
+    """Returns a key with its value on one line: JSON is YAML too."""
+    text = write_yaml({name: value}).rstrip("\n")
+    is_short = "\n" not in text and not isinstance(value, list | dict)
+    return text if is_short else f"{name}: {json.dumps(value, ensure_ascii=False)}"

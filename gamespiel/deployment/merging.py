@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -89,29 +89,32 @@ def merge_run(
             f"--tolerance {tolerance:g}; nothing was written; --dtype float32 rounds less"
         )
     merged.generation_config = make_generation_config(policy, config)
-    told: dict[str, Any] = {"base": config.model.model_name, "checkpoint": found.name, "dtype": dtype}
-    told |= {"prompts": len(prompts), "greatest_change": change, "learned": learned}
-    _write_folder(output, merged, load_tokenizer(policy.model_settings), told)
-    for line in _tell(told, output):
-        console.print(line, soft_wrap=True, markup=False)
-    if converter is not None and gguf is not None:
-        convert(converter, output, gguf)
-        console.print(f"written to {gguf}", soft_wrap=True, markup=False)
-    return change
-
-
-def _write_folder(output: Path, merged: Any, tokenizer: Any, told: Mapping[str, Any]) -> None:
-    """Writes a model, its tokenizer and ``merged.json``; removes the folder if there is no space."""
+    facts = {
+        "base": config.model.model_name, "checkpoint": found.name, "dtype": dtype, "prompts": len(prompts),
+        "greatest_change": change, "learned": learned,
+    }  # fmt: skip
     try:
         merged.save_pretrained(str(output), safe_serialization=True)
-        tokenizer.save_pretrained(str(output))
-        (output / "merged.json").write_text(json.dumps(told, indent=1) + "\n")
+        load_tokenizer(policy.model_settings).save_pretrained(str(output))
+        (output / "merged.json").write_text(json.dumps(facts, indent=1) + "\n")
         share_weights(output, like=output / "merged.json")
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError) as error:  # such as a full disk
         shutil.rmtree(output, ignore_errors=True)
         raise BackendError(
             f"--output: {str(output)!r} cannot be written: {error}; nothing was kept"
         ) from error
+    console.print(
+        f"written to {output}; on {len(prompts)} real prompts the log-probability of no likely token "
+        f"changed by more than {change:.2g} nats, where training had changed it by {learned:.2g}",
+        soft_wrap=True, markup=False,
+    )  # fmt: skip
+    if change > learned / 2 > 0:
+        loss = f"{dtype} rounds away much of what was learned: --dtype float32 keeps it"
+        console.print(loss, soft_wrap=True, markup=False)
+    if converter is not None and gguf is not None:
+        convert(converter, output, gguf)
+        console.print(f"written to {gguf}", soft_wrap=True, markup=False)
+    return change
 
 
 def check_output(output: Path) -> None:
@@ -152,17 +155,6 @@ def make_generation_config(policy: LLMPolicy, config: Config) -> GenerationConfi
         eos_token_id=sorted(policy.codec.end_tokens(policy.engine.end_tokens)),
         pad_token_id=policy.codec.pad,
     )
-
-
-def _tell(told: Mapping[str, Any], output: Path) -> Iterator[str]:
-    """Yields what is said of a merged model."""
-    change, learned = told["greatest_change"], told["learned"]
-    yield (
-        f"written to {output}; on {told['prompts']} real prompts the log-probability of no likely token "
-        f"changed by more than {change:.2g} nats, where training had changed it by {learned:.2g}"
-    )
-    if change > learned / 2 > 0:
-        yield f"{told['dtype']} rounds away much of what was learned: --dtype float32 keeps it"
 
 
 def plain_config(config: Config, dtype: Type) -> Config:
@@ -218,8 +210,8 @@ def find_converter() -> Path:
     named = Path(folder) / CONVERTER if folder else None
     if named is not None and named.is_file():
         return named
-    if folder is None and (found := shutil.which(CONVERTER)):
-        return Path(found)
+    if folder is None and (program := shutil.which(CONVERTER)):
+        return Path(program)
     where = f"in {folder!r} (LLAMA_CPP)" if folder else "on the path"
     raise BackendError(
         f"--gguf needs {CONVERTER} of llama.cpp, which is not {where}; LLAMA_CPP names the folder that has it"

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from gamespiel import __version__
-from gamespiel.agents.models.hub import cached_card, require_token, upload
-from gamespiel.agents.models.weights import resolve
+from gamespiel.agents.models.weights import cached_card, require_token, resolve, upload
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import hub_name, link_to, render_cell, render_table
-from gamespiel.agents.runs.state import read_state
+from gamespiel.agents.runs.checkpoint import read_state
 from gamespiel.config import InvalidValueError, card_facts
 from gamespiel.deployment.merging import Type, check_output, merge_run
 from gamespiel.kinds import kind_of
@@ -124,7 +123,9 @@ def publish(
     if push.dry_run:
         console.print(f"{len(files)} files would be uploaded to {push.repo}; nothing was sent")
         return
-    address = upload(output, push.repo, private=push.private, message=f"GameSpiel, step {_step(found)}")
+    address = upload(
+        output, push.repo, private=push.private, message=f"GameSpiel, step {checkpoint.step_of(found)}"
+    )
     console.print(f"uploaded: {address}", soft_wrap=True, markup=False)
 
 
@@ -164,8 +165,8 @@ def render_card(run: Run, found: Path, terms: Mapping[str, str], *, merged: bool
         f"tags: [gamespiel, {kind}, ppo, reinforcement-learning]",
         "---", "",
         f"# {title}, trained with GameSpiel", "",
-        f"{'The model' if merged else 'Adapters'} {link_to(name, base)}, after step {_step(found):,} of PPO "
-        f"with GameSpiel {__version__}.", "",
+        f"{'The model' if merged else 'Adapters'} {link_to(name, base)}, after step "
+        f"{checkpoint.step_of(found):,} of PPO with GameSpiel {__version__}.", "",
         "## Use", "", *_render_use(merged, place, name or str(base["model_name"])), "",
     ]  # fmt: skip
     if evaluations := list(read_evaluations(run.folder)):
@@ -222,7 +223,3 @@ def _find_measures(kind: str, values: Any) -> Iterator[tuple[str, str]]:
                     f"{measure}, {whole.get('episodes'):,} episodes",
                     f"{mean:.3f} ({low:.3f} to {high:.3f})",
                 )
-
-
-def _step(found: Path) -> int:
-    return checkpoint.step_of(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from gamespiel.agents.models import weights
@@ -20,35 +19,15 @@ DEFAULT_URL = "http://127.0.0.1:8000/v1"
 SERVED = "a folder with a config.json, or a name on the hub; --model.model_name names it for this command too"
 
 
-class Slots(NamedTuple):
-    """The adapters that a server holds.
-
-    Attributes:
-        at_once: Those that one batch of requests can name.
-        kept: All that are live, and one more for the version that takes another's place.
-    """
-
-    at_once: int
-    kept: int
-
-
-def count_slots(config: Config) -> Slots:
-    """Returns the adapters that servers of a run hold: the newest, the average, the pool, and one more."""
-    pool = config.self_play.pool_size if plays_itself(config) and config.self_play.learn == "one" else 0
-    average = config.ppo.average_decay > 0
-    return Slots(1 + pool, 1 + average + pool + 1)
-
-
 def round_rank(rank: int) -> int:
     """Returns the smallest rank that vLLM takes and that is enough.
 
     Raises:
         InvalidValueError: there is none.
     """
-    for allowed in RANKS:
-        if rank <= allowed:
-            return allowed
-    raise InvalidValueError(f"lora.r is {rank}, and vLLM's adapters have a rank of at most {RANKS[-1]}")
+    if rank > RANKS[-1]:
+        raise InvalidValueError(f"lora.r is {rank}, and vLLM's adapters have a rank of at most {RANKS[-1]}")
+    return min(allowed for allowed in RANKS if rank <= allowed)
 
 
 def vllm_commands(config: Config, *, batch_invariant: bool = False) -> list[str]:
@@ -73,17 +52,25 @@ def _command(config: Config, url: str, batch_invariant: bool) -> str:
         variables.append("VLLM_BATCH_INVARIANT=1")
     if not local:
         variables.append(f'{TOKEN}="${{{TOKEN}:?a secret, which the trainer has too}}"')
-    slots = count_slots(config)
+    dtype = config.model.dtype
+    if dtype == "auto" and named_device(config.run.device).type == "cpu":
+        dtype = "float32"
+    # A batch can name the newest adapters and those of the pool. Besides, a server keeps the average, and one
+    # more for the version that takes another's place.
+    pool = config.self_play.pool_size if plays_itself(config) and config.self_play.learn == "one" else 0
+    average = config.ppo.average_decay > 0
     options = [
         ("--model", _find_model(config)),
         ("--host", host if local else "0.0.0.0"),
         ("--port", str(parts.port or 80)),
-        *_type_options(config),
+        ("--dtype", dtype),
+        # The trainer computes its own logits in float32, which such a head leaves unrounded, too.
+        *([] if dtype == "float32" else [("--hf-overrides", '{"head_dtype": "float32"}')]),
         ("--generation-config", "vllm"),
         ("--enable-lora", ""),
         ("--max-lora-rank", str(round_rank(config.lora.r))),
-        ("--max-loras", str(slots.at_once)),
-        ("--max-cpu-loras", str(slots.kept)),
+        ("--max-loras", str(1 + pool)),
+        ("--max-cpu-loras", str(1 + average + pool + 1)),
     ]
     if config.env.decode == "text":
         if config.ppo.temperature != 1:
@@ -94,18 +81,6 @@ def _command(config: Config, url: str, batch_invariant: bool) -> str:
             options.append(("--no-enable-chunked-prefill", ""))
     lines = [" ".join(f"{name} {shlex.quote(value)}" if value else name for name, value in options)]
     return " ".join([*variables, "python -m vllm.entrypoints.openai.api_server", *lines])
-
-
-def _type_options(config: Config) -> list[tuple[str, str]]:
-    """Returns the options of the type of weights and of the head.
-
-    A head in float32 leaves the logits unrounded: the trainer computes its own in float32.
-    """
-    dtype = config.model.dtype
-    if dtype == "auto" and named_device(config.run.device).type == "cpu":
-        dtype = "float32"
-    head = [] if dtype == "float32" else [("--hf-overrides", '{"head_dtype": "float32"}')]
-    return [("--dtype", dtype), *head]
 
 
 def _find_model(config: Config) -> str:

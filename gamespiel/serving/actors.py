@@ -8,8 +8,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, Protocol
 
 import httpx
 
@@ -46,37 +46,11 @@ class ServedEpisode(Protocol):
         """Returns the present turn as upstream shows it once more: with reward 0, and without rules."""
 
 
-E = TypeVar("E", bound=ServedEpisode)
-
-
 class HostError(ArgumentError):
     """A host that the server's operator does not let ``evaluate`` ask."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The arguments of ``evaluate`` that all kinds of task have, as a caller gave them.
-
-    Attributes:
-        seed: The seed; None for a drawn one.
-        model: The model's name at the endpoint.
-        base_url: The endpoint's address, up to and with "/v1".
-        timeout: Seconds; None for the kind's own.
-        temperature: The temperature; None for the endpoint's own.
-        api_key: The endpoint's key; without it the server's own, if it is for this host.
-        max_tokens: The most tokens of a reply; None for the endpoint's own limit.
-    """
-
-    seed: Any
-    model: Any
-    base_url: Any
-    timeout: Any
-    temperature: Any
-    api_key: Any
-    max_tokens: Any
-
-
-class Actor(ABC, Generic[E]):
+class Actor(ABC):
     """Answers reset, step, state, stop and evaluate, with arguments in upstream's order.
 
     Args:
@@ -93,9 +67,8 @@ class Actor(ABC, Generic[E]):
     """Patterns of the hosts that evaluate may ask."""
 
     def __init__(self, options: ServeOptions) -> None:
-        self.sessions: Sessions[E] = Sessions(
-            options.max_sessions, options.idle_s, each=options.sessions_per_caller()
-        )
+        each = options.sessions_per_caller()
+        self.sessions = Sessions[ServedEpisode](options.max_sessions, options.idle_s, each=each)
         self._key_hosts = options.key_hosts
         self._chats: set[Chat] = set()
         self._lock, self._ended = threading.Lock(), False
@@ -114,24 +87,22 @@ class Actor(ABC, Generic[E]):
 
     def step(self, action: Any = None, episode_id: Any = None) -> Response:
         """Takes a step in an episode."""
-        if (kept := self._find(episode_id)) is None:
-            return self._answer_unknown(episode_id)
-        reply = read_reply(action)
-        with self.sessions.turn(kept):
+
+        def take_step(kept: Kept[ServedEpisode]) -> Response:
+            reply = read_reply(action)
             try:
                 response = kept.episode.step(reply)
             except BaseException:  # in the middle of a move, from which the episode cannot go on
                 self.sessions.drop(episode_id)
                 raise
             kept.over = bool(response["done"])
-            return _add_episode_id(response, episode_id)
+            return response
+
+        return self._answer(episode_id, take_step)
 
     def state(self, episode_id: Any = None) -> Response:
         """Returns an episode's present turn once more."""
-        if (kept := self._find(episode_id)) is None:
-            return self._answer_unknown(episode_id)
-        with self.sessions.turn(kept):
-            return _add_episode_id(kept.episode.state(), episode_id)
+        return self._answer(episode_id, lambda kept: kept.episode.state())
 
     def stop(self, episode_id: Any = None) -> Response:
         """Ends an episode; one that is unknown is ended already."""
@@ -140,7 +111,7 @@ class Actor(ABC, Generic[E]):
         message = f"there is no episode {episode_id!r:.80}" if episode_id else "no episode_id was given"
         return {"status": "ok", "stopped": False, "episode_id": episode_id, "message": message}
 
-    def start(self) -> None:
+    def start(self) -> None:  # noqa: B027 (not every kind needs it)
         """Begins to start what calls need, so that the first one does not wait for it."""
 
     def end(self) -> None:
@@ -150,7 +121,7 @@ class Actor(ABC, Generic[E]):
             for chat in self._chats:
                 chat.close()
 
-    def begin(self, seed: Any, make: Callable[[int], E]) -> Response:
+    def begin(self, seed: Any, make: Callable[[int], ServedEpisode]) -> Response:
         """Returns the first turn of a new episode.
 
         Args:
@@ -163,28 +134,39 @@ class Actor(ABC, Generic[E]):
         response = episode.response()
         if response["done"]:  # before the first turn
             self.sessions.find(name).over = True
-        return _add_episode_id(response, name)
+        return {**response, "episode_id": name}
 
-    def ask(self, asked: Asked, play: Callable[[Chat, int, float], Response]) -> Response:
-        """Returns the result of an episode that a model plays.
+    def ask(
+        self,
+        play: Callable[[Chat, int, float], Response],
+        seed: Any,
+        endpoint: tuple[Any, Any, Any],
+        timeout: Any,
+        temperature: Any,
+        max_tokens: Any,
+    ) -> Response:
+        """Returns the result of an episode that a model plays. Its arguments are as a caller gave them.
 
         Args:
-            asked: The arguments of ``evaluate`` that all kinds have.
             play: Plays it, given the client, the seed and the seconds that the caller allows.
+            seed: The seed; None for a drawn one.
+            endpoint: The model's name, the endpoint's address, and its key; without a key it is the server's
+                own, if that is for this host.
+            timeout: Seconds; None for the kind's own.
+            temperature: The temperature; None for the endpoint's own.
+            max_tokens: The most tokens of a reply; None for the endpoint's own limit.
         """
-        seed = _read_seed(asked.seed)
-        for name, value in (("timeout", asked.timeout), ("temperature", asked.temperature)):
-            _check_number(name, value)
-        if asked.max_tokens is not None:
-            check_whole("max_tokens", asked.max_tokens, 1 << 31, ArgumentError)
-        if not isinstance(asked.api_key, str | None):
-            raise ArgumentError("api_key: no text was given, allowed: None or a text")
-        timeout = EPISODE_S[self.kind] if asked.timeout is None else float(asked.timeout)
-        endpoint = self._make_endpoint(asked)
+        seed = _read_seed(seed)
+        for name, value in (("timeout", timeout), ("temperature", temperature)):
+            if value is not None and not (is_number(value) and value >= 0):
+                raise ArgumentError(f"{name}: {value!r:.80} was given, allowed: None or a number from 0")
+        if max_tokens is not None:
+            check_whole("max_tokens", max_tokens, 1 << 31, ArgumentError)
+        seconds = EPISODE_S[self.kind] if timeout is None else float(timeout)
         patience = UPSTREAM[self.kind]
         if self.kind == "trace":
-            patience = replace(patience, begins=timeout)
-        chat = Chat(endpoint, Sampling(asked.temperature, asked.max_tokens), patience)
+            patience = replace(patience, begins=seconds)
+        chat = Chat(self._make_endpoint(*endpoint), Sampling(temperature, max_tokens), patience)
         with self._lock:
             self._chats.add(chat)
         caller = CALLER.get()
@@ -192,34 +174,30 @@ class Actor(ABC, Generic[E]):
             if self._ended:
                 raise ClosedError("the server is ending")
             with nullcontext() if caller is None else caller.ending(chat.close):
-                return play(chat, seed, timeout)
+                return play(chat, seed, seconds)
         finally:
             with self._lock:
                 self._chats.discard(chat)
             chat.close()
 
-    def _find(self, episode_id: Any) -> Kept[E] | None:
+    def _answer(self, episode_id: Any, work: Callable[[Kept[ServedEpisode]], Response]) -> Response:
+        """Returns what ``work`` returns. An unknown episode is no error of HTTP, as in upstream's server."""
         try:
-            return self.sessions.find(episode_id)
-        except UnknownEpisodeError:
-            return None
+            kept = self.sessions.find(episode_id)
+        except UnknownEpisodeError as error:
+            kind, message = "episode_not_found", str(error)
+            if not episode_id:
+                kind, message = "no_episode_id", "episode_id: none was given, needed: one that reset returned"
+            info = {**self.unknown_info, "error": explain_error(kind, message)}
+            return {**turn(message, 0.0, True, True, info), "episode_id": episode_id or None}
+        with self.sessions.turn(kept):
+            return {**work(kept), "episode_id": episode_id}
 
-    def _answer_unknown(self, episode_id: Any) -> Response:
-        """Returns the response about an episode that there is not. It is no error of HTTP, as upstream's."""
-        if episode_id:
-            kind = "episode_not_found"
-            message = (
-                f"episode_id: {episode_id!r:.80} was given, allowed: one that reset returned, that is not "
-                f"stopped, and that was asked for in the last {self.sessions.idle_s:g} s"
-            )
-        else:
-            kind, message = "no_episode_id", "episode_id: none was given, needed: one that reset returned"
-        info = {**self.unknown_info, "error": explain_error(kind, message)}
-        return _add_episode_id(turn(message, 0.0, True, True, info), episode_id or None)
-
-    def _make_endpoint(self, asked: Asked) -> Endpoint:
+    def _make_endpoint(self, model: Any, base_url: Any, api_key: Any) -> Endpoint:
         """Returns an endpoint that evaluate may ask, with its key."""
-        endpoint = Endpoint(asked.model, asked.base_url, asked.api_key or "")
+        if not isinstance(api_key, str | None):
+            raise ArgumentError("api_key: no text was given, allowed: None or a text")
+        endpoint = Endpoint(model, base_url, api_key or "")
         host = httpx.URL(endpoint.base_url).host
         if not fits(host, self.evaluation_hosts):
             allowed = f"hosts {', '.join(self.evaluation_hosts)}" if self.evaluation_hosts else "none"
@@ -254,13 +232,3 @@ def _read_seed(seed: Any) -> int:
     """Returns the seed, or a drawn one."""
     drawn = secrets.randbelow(DRAWN_LIMIT) if seed is None else seed
     return check_whole("seed", drawn, SEED_LIMIT, SeedError)
-
-
-def _check_number(name: str, value: Any) -> None:
-    """Raises ArgumentError unless the value is None or a finite number from 0."""
-    if value is not None and not (is_number(value) and value >= 0):
-        raise ArgumentError(f"{name}: {value!r:.80} was given, allowed: None or a number from 0")
-
-
-def _add_episode_id(response: Response, name: str | None) -> Response:
-    return {**response, "episode_id": name}

@@ -9,17 +9,15 @@ import inspect
 import json
 import logging
 import os
-import socket
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from contextvars import copy_context
-from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
-from math import inf
+from math import inf, isfinite
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -29,7 +27,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gamespiel.endpoints.chat import ClosedError
 from gamespiel.serving.actors import Actor
-from gamespiel.serving.bodies import parse_object
 from gamespiel.serving.hosts import is_own_name, name_caller
 from gamespiel.serving.lanes import Lane
 from gamespiel.serving.options import ServeOptions
@@ -56,7 +53,8 @@ _USAGE = {
     "restful_style": 'POST /step {"action": "0", "episode_id": "ID"}',
 }
 
-_MODULES = {"openspiel": "gamespiel.serving.games", "trace": "gamespiel.serving.traces"}
+_ACTORS = {"openspiel": "gamespiel.serving.games:GameActor", "trace": "gamespiel.serving.traces:TraceActor"}
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _log = logging.getLogger("gamespiel.serving")
 
 
@@ -82,23 +80,6 @@ _CLOSE = {"connection": "close"}
 """The header of an answer before which the request was not read to its end."""
 
 
-@dataclass(frozen=True)
-class Call:
-    """A call of one of the actor's methods.
-
-    Attributes:
-        method: The method.
-        args: The arguments by position.
-        kwargs: The arguments by name.
-        timeout: Seconds that it may take, and ``LATER`` more; None for any time.
-    """
-
-    method: Callable[..., Any]
-    args: list[Any]
-    kwargs: dict[str, Any]
-    timeout: float | None = None
-
-
 class Server:
     """Answers requests for one actor.
 
@@ -108,7 +89,7 @@ class Server:
         token: The bearer token that every call needs; "" for none.
     """
 
-    def __init__(self, actor: Actor[Any], options: ServeOptions, token: str) -> None:
+    def __init__(self, actor: Actor, options: ServeOptions, token: str) -> None:
         self._actor, self._options, self._token = actor, options, token
         self._calls = Lane(THREADS, EACH, "gamespiel.serving")
         self._evaluations = Lane(EVALUATIONS, EACH_EVALUATES, "gamespiel.evaluations")
@@ -140,31 +121,16 @@ class Server:
     async def call(self, request: Request) -> Response:
         """Calls a method: ``{"method": …, "args": […], "kwargs": {…}}`` to status, result and error.
 
-        If ``kwargs`` have a timeout, the call is given up ``LATER`` seconds after it.
-        """
-        return await self._answer(request, self._parse_call)
-
-    async def call_named(self, request: Request) -> Response:
-        """Calls the method that the path names, with the arguments by name: ``POST /step {"action": …}``.
-
+        If ``kwargs`` have a timeout, the call is given up ``LATER`` seconds after it. If the path names the
+        method, the body has the arguments by name: ``POST /step {"action": …}``. There,
         ``{"args": […], "kwargs": {…}}`` is read too, and an empty body has no arguments.
-        """
-        name = request.path_params["method"]
-        return await self._answer(request, lambda body: self._parse_named(name, body))
-
-    async def _answer(self, request: Request, parse: Callable[[bytes], Call]) -> Response:
-        """Returns the response to a call.
-
-        Args:
-            request: The request.
-            parse: Returns the call that the request's body is.
         """
         unread: Mapping[str, str] = _CLOSE
         try:
-            self._admit_request(request)
-            body = await self._read_body(request)
+            body = await self._read_request(request)
             unread = {}
-            result = await self._run(request, parse(body))
+            work, timeout = self._parse(request.path_params.get("method"), body)
+            result = await self._run(request, work, timeout)
         except Late as late:
             return JSONResponse({"status": "failed", "result": {"error": str(late)}, "error": None})
         except Refusal as refusal:
@@ -182,7 +148,7 @@ class Server:
             return _make_error(500, "status", "the server failed; its log says more")
         return JSONResponse({"status": "success", "result": result, "error": None})
 
-    async def _run(self, request: Request, call: Call) -> Any:
+    async def _run(self, request: Request, work: partial[Any], timeout: float | None) -> Any:
         """Returns the result of a call, which a thread works out.
 
         The call is given up, with everything that it began, when its caller closes the connection, after its
@@ -194,34 +160,29 @@ class Server:
             ClientDisconnect: the caller has left.
             Late: there was no result in time.
         """
-        evaluates = call.method == self._actor.evaluate
+        evaluates = work.func == self._actor.evaluate
         lane, end = (self._evaluations, self._ending) if evaluates else (self._calls, self._over)
         # In an evaluation the model has any number of turns: each of the opponents' searches has the time.
         name = name_caller(request.client.host if request.client else "")
         caller, context = Caller(self._options.search_s, each=evaluates, name=name), copy_context()
         context.run(CALLER.set, caller)
-        work = asyncio.ensure_future(
-            lane.run(name, partial(context.run, call.method, *call.args, **call.kwargs))
-        )
+        working = asyncio.ensure_future(lane.run(name, partial(context.run, work)))
         left, ended = asyncio.ensure_future(_has_left(request)), asyncio.ensure_future(end.wait())
-        limit = None if call.timeout is None else call.timeout + LATER
+        limit = None if timeout is None else timeout + LATER
         try:
             first = asyncio.FIRST_COMPLETED
-            await asyncio.wait({work, left, ended}, timeout=limit, return_when=first)
-            if work.done():
-                return work.result()
+            await asyncio.wait({working, left, ended}, timeout=limit, return_when=first)
+            if working.done():
+                return working.result()
             caller.leave()
             if left.done():
                 raise ClientDisconnect
             if not ended.done():
-                assert call.timeout is not None
-                raise Late(
-                    f"the call took longer than its timeout of {call.timeout:g} s and {LATER:g} s more"
-                )
+                raise Late(f"the call took longer than its timeout of {timeout:g} s and {LATER:g} s more")
         except (ClosedError, CallerLeftError):  # the work was the first to notice
             pass
         finally:
-            for task in (work, left, ended):
+            for task in (working, left, ended):
                 task.cancel()
         raise Refusal(503, "the server is ending, and gave the call up", "full" if evaluates else "status")
 
@@ -239,12 +200,15 @@ class Server:
         """Returns whether no thread works on a call any more after so many seconds."""
         return all(lane.is_idle(timeout) for lane in (self._calls, self._evaluations))
 
-    def _admit_request(self, request: Request) -> None:
-        """Raises Refusal unless the request carries the token and is none of a page in a browser.
+    async def _read_request(self, request: Request) -> bytes:
+        """Returns the body of a request that carries the token and is none of a page in a browser.
 
         A page cannot send JSON to another site without asking, and what it can send has a header ``Origin``
         or ``Sec-Fetch-Site``. Programs have neither, so their content may be of any type, as upstream's.
         Without a token, the request must also name the server as its own users do, and not as a page could.
+
+        Raises:
+            Refusal: it is another request, or it is too long.
         """
         host = request.headers.get("host", "")
         if not self._token and not is_own_name(host, self._options.hosts):
@@ -261,50 +225,45 @@ class Server:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" and {"origin", "sec-fetch-site"} & set(request.headers):
             raise Refusal(415, f"content-type: {kind!r:.80} was given by a page, allowed: application/json")
-
-    async def _read_body(self, request: Request) -> bytes:
-        most, body = self._options.max_body, bytearray()
+        body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > most:
                 raise Refusal(413, f"the request has more than {most} bytes, which is the most")
         return bytes(body)
 
-    def _parse_call(self, body: bytes) -> Call:
-        asked = self._parse_object(body)
-        name, args, kwargs = asked.get("method"), asked.get("args", []), asked.get("kwargs", {})
-        call = self._bind(name, args, kwargs)
-        timeout = call.kwargs.get("timeout")
-        return call if timeout is None else replace(call, timeout=_read_timeout(timeout))
+    def _parse(self, name: str | None, body: bytes) -> tuple[partial[Any], float | None]:
+        """Returns the call that a request's body is, and the seconds that it may take; None for any time.
 
-    def _parse_named(self, name: str, body: bytes) -> Call:
-        asked = self._parse_object(body) if body.strip() else {}
-        if "args" in asked or "kwargs" in asked:
-            return self._bind(name, asked.get("args", []), asked.get("kwargs", {}))
-        return self._bind(name, [], asked)
+        Args:
+            name: The method that the path names; None if the body does.
+            body: The body.
 
-    def _parse_object(self, body: bytes) -> dict[str, Any]:
-        try:
-            return parse_object(body)
-        except ValueError as error:
-            raise Refusal(400, f"the request {error}") from error
-
-    def _bind(self, name: Any, args: Any, kwargs: Any) -> Call:
-        """Returns the call of a method, or raises Refusal if there is none that takes these arguments."""
-        method = self._actor.methods.get(name) if isinstance(name, str) else None
+        Raises:
+            Refusal: there is no such method, or it does not take these arguments.
+            Late: no call can take such a time.
+        """
+        asked = parse_object(body) if name is None or body.strip() else {}
+        args, kwargs = [], asked
+        if name is None or {"args", "kwargs"} & set(asked):
+            args, kwargs = asked.get("args", []), asked.get("kwargs", {})
+        called: Any = asked.get("method") if name is None else name
+        method = self._actor.methods.get(called) if isinstance(called, str) else None
         if method is None:
-            raise Refusal(404, f"method: {name!r:.80} was given, allowed: {', '.join(self._actor.methods)}")
+            allowed = ", ".join(self._actor.methods)
+            raise Refusal(404, f"method: {called!r:.80} was given, allowed: {allowed}")
         if not isinstance(args, list) or not isinstance(kwargs, dict):
             raise Refusal(400, "args: a list is allowed; kwargs: an object is allowed")
         signature = inspect.signature(method)
-        for given in kwargs:
-            if given not in signature.parameters:
-                raise Refusal(400, unknown(f"argument of {name}", given, tuple(signature.parameters)))
+        for key in kwargs:
+            if key not in signature.parameters:
+                raise Refusal(400, unknown(f"argument of {called}", key, tuple(signature.parameters)))
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise Refusal(400, f"arguments of {name}: {error}") from error
-        return Call(method, args, kwargs)
+            raise Refusal(400, f"arguments of {called}: {error}") from error
+        timeout = kwargs.get("timeout") if name is None else None
+        return partial(method, *args, **kwargs), None if timeout is None else _read_timeout(timeout)
 
 
 def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
@@ -314,7 +273,7 @@ def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
         options: The server's options.
         token: The bearer token; None for the environment variable's.
     """
-    actor: Actor[Any] = import_module(_MODULES[options.env]).make(options)
+    actor: Actor = resolve_name(_ACTORS[options.env])(options)
     token = os.environ.get(TOKEN, "") if token is None else token
     actor.evaluation_hosts = options.evaluation_hosts(token)
     server = Server(actor, options, token)
@@ -324,50 +283,57 @@ def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
             Route("/ready", server.ready),
             Route("/methods", server.methods),
             Route("/call", server.call, methods=["POST"]),
-            Route("/{method}", server.call_named, methods=["POST"]),
+            Route("/{method}", server.call, methods=["POST"]),
         ],
-        middleware=[Middleware(Unambiguous)],
+        middleware=[Middleware(_refuse_two_lengths)],
     )
     app.state.server = server
     return app
 
 
-class Unambiguous:
-    """Refuses a request whose length is stated twice: a proxy may read another request out of it.
+def _refuse_two_lengths(app: ASGIApp) -> ASGIApp:
+    """Returns an application that refuses requests whose length is stated twice, and hands on all others.
 
-    Args:
-        app: The application that gets all other requests.
+    A proxy may read another request out of such a one.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, or hands it on."""
-        named = [name for name, _ in scope.get("headers", ())]
-        answers: ASGIApp = self._app
-        if scope["type"] == "http" and {b"content-length", b"transfer-encoding"} <= set(named):
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        answers, names = app, {name for name, _ in scope.get("headers", ())}
+        if scope["type"] == "http" and {b"content-length", b"transfer-encoding"} <= names:
             said = "content-length and transfer-encoding were given, allowed: one of them"
             answers = _make_error(400, "refused", said, _CLOSE)
         await answers(scope, receive, send)
 
+    return answer
 
-class Http(uvicorn.Server):
-    """uvicorn, which ends in bounded time.
 
-    Args:
-        server: What is served.
-        config: uvicorn's settings.
+def parse_object(body: bytes) -> dict[str, Any]:
+    """Returns the JSON object that a request's body is.
+
+    Raises:
+        Refusal: the body is no JSON in UTF-8, or no object, or it has a number that is not finite, or a text
+            that no UTF-8 can have.
     """
+    try:
+        asked = json.loads(body.decode(), parse_constant=_read_float, parse_float=_read_float)
+        if _SURROGATE.search(body):
+            json.dumps(asked, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise Refusal(400, f"the request is not in UTF-8: {error}") from error
+    except UnicodeEncodeError as error:
+        half = "half a surrogate pair (\\ud800 to \\udfff), which is no character"
+        raise Refusal(400, f"the request has {half}") from error
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, f"the request is no JSON: {error}") from error
+    if not isinstance(asked, dict):
+        raise Refusal(400, "the request is no object")
+    return asked
 
-    def __init__(self, server: Server, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._server = server
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ends the calls under way, and waits for them as uvicorn does."""
-        self._server.end()
-        await super().shutdown(sockets)
+def _read_float(text: str) -> float:
+    if not isfinite(number := float(text)):
+        raise ValueError(f"{text:.40} was given, allowed: finite numbers")
+    return number
 
 
 def _read_timeout(given: Any) -> float:

@@ -23,7 +23,7 @@ from game_gym.task import CONFIGS, Task, TaskSet, decode
 from gamespiel.endpoints.chat import Chat
 from gamespiel.endpoints.games import describe_refused_game, play_game
 from gamespiel.endpoints.logprobs import collect_full_logprobs
-from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Asked, HostError, Response, explain_error, turn
+from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, HostError, Response, explain_error, turn
 from gamespiel.serving.options import ServeOptions
 from task_gym.contract import CLOSING, ILLEGAL_REWARD
 from task_gym.errors import (
@@ -133,7 +133,7 @@ class GameEpisode:
         return turn(text, reward, ending is not None, fault, info)
 
 
-class GameActor(Actor[GameEpisode]):
+class GameActor(Actor):
     """Plays the games of the task-id table."""
 
     kind = "game"
@@ -218,7 +218,8 @@ class GameActor(Actor[GameEpisode]):
                     result["extra"] |= collect_full_logprobs(chat, result["extra"]["conversation"])
                 return result
 
-            return self.ask(Asked(seed, model, base_url, timeout, temperature, api_key, max_tokens), play)
+            endpoint = model, base_url, api_key
+            return self.ask(play, seed, endpoint, timeout, temperature, max_tokens)
         except HostError:
             raise
         except (ArgumentError, TaskIdError, GameError, OpponentError, SeedError) as error:
@@ -230,8 +231,15 @@ class GameActor(Actor[GameEpisode]):
         Raises:
             OpponentError: a request may not name it for this task.
         """
-        _check_request(opponent, task, self._opponents)
+        if not isinstance(opponent, str) or opponent.partition(":")[0] not in self._opponents:
+            raise OpponentError(unknown("opponent", opponent, self._opponents))
+        check_opponent(opponent, TaskSet(task_id=task.task_id))
         name, colon, budget = opponent.partition(":")
+        numbers = re.findall(r"[0-9]+", budget)
+        if any(len(number) > 7 for number in numbers) or np.prod([*map(int, numbers), 1]) > MOST_ROLLOUTS:
+            raise OpponentError(
+                f"opponent: {opponent!r:.80} was given, allowed: at most {MOST_ROLLOUTS} rollouts per move"
+            )
         return f"{self._search if name == 'mcts' else name}{colon}{budget}"
 
 
@@ -253,19 +261,6 @@ def _choose_task(task_id: Any) -> Task:
     return decode(secrets.randbelow(len(TABLE) * CONFIGS) if task_id is None else task_id)
 
 
-def _check_request(opponent: Any, task: Task, allowed: Sequence[str]) -> None:
-    """Raises OpponentError unless a request may name this opponent for the task."""
-    name = opponent.partition(":")[0] if isinstance(opponent, str) else opponent
-    if name not in allowed:
-        raise OpponentError(unknown("opponent", opponent, allowed))
-    check_opponent(opponent, TaskSet(task_id=task.task_id))
-    numbers = re.findall(r"[0-9]+", opponent.partition(":")[2])
-    if any(len(number) > 7 for number in numbers) or np.prod([*map(int, numbers), 1]) > MOST_ROLLOUTS:
-        raise OpponentError(
-            f"opponent: {opponent!r:.80} was given, allowed: at most {MOST_ROLLOUTS} rollouts per move"
-        )
-
-
 def _explain_refusal(reply: str, now: GameTurn) -> str:
     """Returns the answer to a reply that names no legal action, as upstream words it."""
     listed = choice_lines(now.legal[:_SHOWN], now.names[:_SHOWN])
@@ -281,8 +276,3 @@ def pack_mask(legal: Sequence[int], actions: int) -> dict[str, Any]:
     mask = np.zeros(actions, dtype=np.uint8)
     mask[list(legal)] = 1
     return {"length": actions, "bits": base64.b64encode(np.packbits(mask).tobytes()).decode()}
-
-
-def make(options: ServeOptions) -> GameActor:
-    """Returns the actor."""
-    return GameActor(options)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
 
 def is_loopback(host: str) -> bool:
     """Returns whether an address can be reached from this machine only."""
-    return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
+    address = _read_address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def is_own_name(header: str, hosts: Sequence[str]) -> bool:
@@ -23,8 +24,12 @@ def is_own_name(header: str, hosts: Sequence[str]) -> bool:
         header: The header, with or without a port; "" if there is none, which no browser does.
         hosts: Patterns of further names, as "*.example.org".
     """
-    name = _host_of(header)
-    return not header or _is_address(name) or (bool(name) and "." not in name) or fits(name, hosts)
+    try:
+        name = (urlsplit(f"//{header}").hostname or "").rstrip(".")
+    except ValueError:
+        name = ""
+    is_local = _read_address(name) is not None or (bool(name) and "." not in name)
+    return not header or is_local or fits(name, hosts)
 
 
 def fits(host: str, patterns: Sequence[str]) -> bool:
@@ -34,27 +39,14 @@ def fits(host: str, patterns: Sequence[str]) -> bool:
 
 def name_caller(address: str) -> str:
     """Returns the caller that shares are counted by: an address, or the network of 64 bits of IPv6."""
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
+    found = _read_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ip_network((found, 64), strict=False))
-    return str(found)
+        return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
+    return address if found is None else str(found)
 
 
-def _host_of(header: str) -> str:
+def _read_address(host: str) -> IPv4Address | IPv6Address | None:
     try:
-        return (urlsplit(f"//{header}").hostname or "").rstrip(".")
+        return ip_address(host)
     except ValueError:
-        return ""
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+        return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from gamespiel.serving.sessions import FullError
 
@@ -15,14 +15,10 @@ WAITING = 2048
 """The most calls of one caller that wait for a thread."""
 
 
-class _Share:
-    """One caller's part of a lane."""
+class _Share(asyncio.Semaphore):
+    """One caller's part of a lane, which is there while a call of the caller is."""
 
-    __slots__ = ("busy", "waiting")
-
-    def __init__(self) -> None:
-        self.busy = 0
-        self.waiting: deque[asyncio.Future[None]] = deque()
+    waiting = 0
 
 
 class Lane:
@@ -37,7 +33,7 @@ class Lane:
     def __init__(self, threads: int, each: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._each = each
-        self._shares: dict[str, _Share] = {}
+        self._shares: WeakValueDictionary[str, _Share] = WeakValueDictionary()
         self._under_way: set[Future[Any]] = set()
 
     async def run(self, caller: str, work: Callable[[], Any]) -> Any:
@@ -50,18 +46,25 @@ class Lane:
         Raises:
             FullError: too many calls of the caller wait.
         """
-        await self._await_turn(caller)
+        share = self._shares.get(caller) or self._shares.setdefault(caller, _Share(self._each))
+        if share.locked() and share.waiting >= WAITING:
+            raise FullError(f"{WAITING} calls of this caller wait, which is the most; try again later")
+        share.waiting += 1
+        try:
+            await share.acquire()
+        finally:
+            share.waiting -= 1
         loop = asyncio.get_running_loop()
 
         def give_back(future: Future[Any]) -> None:
             self._under_way.discard(future)
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._release, caller)
+                loop.call_soon_threadsafe(share.release)
 
         try:
             future = self._pool.submit(work)
         except BaseException:  # the system starts no further thread
-            self._release(caller)
+            share.release()
             raise
         self._under_way.add(future)
         future.add_done_callback(give_back)
@@ -73,33 +76,3 @@ class Lane:
     def is_idle(self, timeout: float) -> bool:
         """Returns whether no thread works any more after so many seconds."""
         return not wait(set(self._under_way), timeout).not_done
-
-    async def _await_turn(self, caller: str) -> None:
-        share = self._shares.setdefault(caller, _Share())
-        if share.busy < self._each:
-            share.busy += 1
-            return
-        if len(share.waiting) >= WAITING:
-            raise FullError(f"{WAITING} calls of this caller wait, which is the most; try again later")
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        share.waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # its turn came just now
-                self._release(caller)
-            else:
-                share.waiting.remove(turn)
-            raise
-
-    def _release(self, caller: str) -> None:
-        """Hands a caller's thread to its next call that waits."""
-        share = self._shares[caller]
-        while share.waiting:
-            turn = share.waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        share.busy -= 1
-        if not share.busy:
-            del self._shares[caller]

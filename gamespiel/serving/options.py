@@ -19,6 +19,11 @@ _AT_LEAST = {"port": 0, "max_sessions": 1, "max_body": 1024}
 
 _SECONDS = ("idle_s", "search_s")
 
+_OF_ONE_KIND = (
+    ("injector", SAFE, "trace"), ("upstream_search", False, "openspiel"), ("source", "builtin", "trace"),
+)  # fmt: skip
+"""Options of one kind of task, each with its default."""
+
 
 @dataclass(frozen=True)
 class ServeOptions:
@@ -84,12 +89,9 @@ class ServeOptions:
         for name in _SECONDS:
             if not 0 < (seconds := getattr(self, name)) < float("inf"):
                 raise ArgumentError(f"{name}: {seconds} was given, allowed: a number of seconds above 0")
-        if self.injector != SAFE and self.env != "trace":
-            raise ArgumentError(f"injector: {self.injector!r} was given, allowed: with --env trace only")
-        if self.upstream_search and self.env != "openspiel":
-            raise ArgumentError("upstream_search: True was given, allowed: with --env openspiel only")
-        if self.source != "builtin" and self.env != "trace":
-            raise ArgumentError(f"source: {self.source!r} was given, allowed: with --env trace only")
+        for name, usual, env in _OF_ONE_KIND:
+            if (value := getattr(self, name)) != usual and self.env != env:
+                raise ArgumentError(f"{name}: {value!r} was given, allowed: with --env {env} only")
 
     def sessions_per_caller(self) -> int:
         """Returns the most episodes of one caller."""

@@ -5,16 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING
 
 from gamespiel.serving.options import ServeOptions
 from task_gym.errors import ArgumentError, BackendError
 from task_gym.remote.settings import TOKEN
-
-if TYPE_CHECKING:
-    import uvicorn
-    from starlette.applications import Starlette
-
 
 WORKERS = "UVICORN_WORKERS"
 """The environment variable that sets the number of processes of upstream's server."""
@@ -28,8 +22,8 @@ def serve(options: ServeOptions) -> None:
         ArgumentError: the address cannot be listened on.
     """
     try:
-        from gamespiel.serving import arrival  # noqa: F401  (``config_of`` needs it)
-        from gamespiel.serving.app import Http, make_app
+        from gamespiel.serving.app import make_app
+        from gamespiel.serving.http import Http
     except ModuleNotFoundError as error:
         if error.name not in ("uvicorn", "starlette", "h11"):
             raise
@@ -57,7 +51,7 @@ def serve(options: ServeOptions) -> None:
     print(f"serving {options.env} on http://{shown}:{listening.getsockname()[1]}", flush=True)
     status = 0
     try:
-        Http(app.state.server, config_of(app)).run(sockets=[listening])
+        Http(app).run(sockets=[listening])
     except KeyboardInterrupt:
         status = 130
         raise
@@ -66,25 +60,6 @@ def serve(options: ServeOptions) -> None:
         if not app.state.server.is_idle(timeout=1.0):
             sys.stdout.flush()
             os._exit(status)
-
-
-def config_of(app: Starlette) -> uvicorn.Config:
-    """Returns uvicorn's settings."""
-    import uvicorn
-
-    from gamespiel.serving.app import GRACE
-    from gamespiel.serving.arrival import Protocol
-
-    return uvicorn.Config(
-        app,
-        http=Protocol,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # by which a caller could give itself any address
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=GRACE + 2,
-    )
 
 
 def listen(options: ServeOptions) -> socket.socket:

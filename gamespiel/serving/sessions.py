@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
@@ -33,24 +34,25 @@ class FullError(TaskGymError):
     """A server with as many episodes as it may have."""
 
 
+@dataclass(eq=False, slots=True)
 class Kept(Generic[T]):
     """One episode.
 
     Attributes:
         episode: The episode that is played.
-        lock: Held during a call: calls about one episode come one after another.
         used: When it was last asked for, in seconds of the clock.
-        over: Whether it has ended, and is only kept for those who ask for its end once more.
         owner: The caller that began it.
+        over: Whether it has ended, and is only kept for those who ask for its end once more.
         waiting: The number of calls that wait for ``lock``.
+        lock: Held during a call: calls about one episode come one after another.
     """
 
-    __slots__ = ("episode", "lock", "over", "owner", "used", "waiting")
-
-    def __init__(self, episode: T, used: float, owner: str = "") -> None:
-        self.episode, self.used, self.owner = episode, used, owner
-        self.lock = threading.Lock()
-        self.over, self.waiting = False, 0
+    episode: T
+    used: float
+    owner: str
+    over: bool = False
+    waiting: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Sessions(Generic[T]):
@@ -99,16 +101,14 @@ class Sessions(Generic[T]):
             self._sweep()
             self._make_room(owner)
             self._beginning[owner] += 1
+        name, kept = secrets.token_urlsafe(18), dict[str, Kept[T]]()
         try:
             episode = make()
-        except BaseException:
+            kept[name] = Kept(episode, self._clock(), owner)
+        finally:
             with self._lock:
-                self._end_beginning(owner)
-            raise
-        name = secrets.token_urlsafe(18)
-        with self._lock:
-            self._end_beginning(owner)
-            self._kept[name] = Kept(episode, self._clock(), owner)
+                self._beginning -= Counter([owner])
+                self._kept |= kept
         return name, episode
 
     @contextmanager
@@ -190,11 +190,6 @@ class Sessions(Generic[T]):
         if found:
             del self._kept[min(found)[2]]
         return bool(found)
-
-    def _end_beginning(self, owner: str) -> None:
-        self._beginning[owner] -= 1
-        if not self._beginning[owner]:
-            del self._beginning[owner]
 
     def _sweep(self) -> None:
         before = self._clock() - self.idle_s

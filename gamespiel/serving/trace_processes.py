@@ -7,7 +7,7 @@ because a sandbox runs one program after the other.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from task_gym.caller import CALLER, Caller, CallerLeftError
@@ -58,8 +58,8 @@ class TraceProcesses:
             ("trace_gym.backends",), [Preparation("trace_gym.programs.sources", "open_source", (source,))]
         )
         self._places, self._lock = threading.BoundedSemaphore(PROCESSES), threading.Lock()
-        self._kept: OrderedDict[int, Trace] = OrderedDict()
         self._spare: list[Forked] = []
+        self._load = lru_cache(KEPT)(self._make)
 
     def load(self, task_id: int) -> Trace:
         """Returns the trace of a task id.
@@ -69,18 +69,7 @@ class TraceProcesses:
             BackendError: its process has ended.
             CallerLeftError: the caller has left.
         """
-        with self._lock:
-            if task_id in self._kept:
-                self._kept.move_to_end(task_id)
-                return self._kept[task_id]
-        found = self._make(task_id, CALLER.get() or Caller())
-        if isinstance(found, TaskGymError):
-            raise found
-        with self._lock:
-            self._kept[task_id] = found
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        return found
+        return self._load(task_id)
 
     def close(self) -> None:
         """Does nothing: other episodes share the processes."""
@@ -91,23 +80,26 @@ class TraceProcesses:
             self._spare.clear()
         self._nursery.close()
 
-    def _make(self, task_id: int, caller: Caller) -> Trace | TaskGymError:
+    def _make(self, task_id: int) -> Trace:
+        caller = CALLER.get() or Caller()
         while not self._places.acquire(timeout=_LOOK_S):
             caller.require_presence()
         try:
-            answered, failure, process = self._ask(task_id, caller)
+            answer, failure, process = self._ask(task_id, caller)
         finally:
             self._places.release()
-        if failure:
-            process.end()
-            raise BackendError(f"task id: {task_id} was given, and its program cannot be shown: {failure}")
-        found: Trace | TaskGymError = answered
         with self._lock:
-            if len(self._spare) < SPARE:
+            is_spare = not failure and len(self._spare) < SPARE
+            if is_spare:
                 self._spare.append(process)
-                return found
-        process.end()
-        return found
+        if not is_spare:
+            process.end()
+        if failure:
+            raise BackendError(f"task id: {task_id} was given, and its program cannot be shown: {failure}")
+        if isinstance(answer, TaskGymError):
+            raise answer
+        trace: Trace = answer
+        return trace
 
     def _ask(self, task_id: int, caller: Caller) -> tuple[Any, str, Forked]:
         """Returns the answer, or what failed, and the process that it came from."""
@@ -118,8 +110,8 @@ class TraceProcesses:
             try:
                 process = idle or self._nursery.fork()
                 with caller.ending(process.end):
-                    answered, failure, _ = process.ask(request, float("inf"))
-                return answered, failure, process
+                    answer, failure, _ = process.ask(request, float("inf"))
+                return answer, failure, process
             except EndedError as error:
                 caller.require_presence()
                 if idle is None:

@@ -7,16 +7,7 @@ from typing import Any
 
 from gamespiel.endpoints.chat import Chat
 from gamespiel.endpoints.traces import ask_trace, describe_refused_trace
-from gamespiel.serving.actors import (
-    ENDPOINT,
-    MODEL,
-    Actor,
-    Asked,
-    HostError,
-    Response,
-    explain_error,
-    turn,
-)
+from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, HostError, Response, explain_error, turn
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.trace_processes import TraceProcesses
 from task_gym.errors import ArgumentError, OptionError, SeedError
@@ -91,7 +82,7 @@ class ServedEnv(CodeTraceEnv):
         self._backend = backend or self._backend
 
 
-class TraceActor(Actor[TraceEpisode]):
+class TraceActor(Actor):
     """Asks for the output of programs from one source.
 
     Programs of data sets run in the sandbox, in user namespaces, and in processes that end if the caller
@@ -162,7 +153,8 @@ class TraceActor(Actor[TraceEpisode]):
             return ask_trace(chat, self._make_env(), task, drawn, limit + LATEST)
 
         try:
-            return self.ask(Asked(seed, model, base_url, timeout, temperature, api_key, max_tokens), play)
+            endpoint = model, base_url, api_key
+            return self.ask(play, seed, endpoint, timeout, temperature, max_tokens)
         except HostError:
             raise
         except (ArgumentError, SeedError) as error:
@@ -187,8 +179,3 @@ class TraceActor(Actor[TraceEpisode]):
 
 def _draw_task(task_id: int | None) -> int:
     return secrets.randbelow(TASKS) if task_id is None else task_id
-
-
-def make(options: ServeOptions) -> TraceActor:
-    """Returns the actor."""
-    return TraceActor(options)

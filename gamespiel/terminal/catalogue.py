@@ -14,12 +14,6 @@ from gamespiel.report.tables import Grid
 from gamespiel.report.text import print_json
 
 
-def catalogue() -> list[dict[str, Any]]:
-    """Returns the declared games as plain data: those of the task-id table in its order, then the others."""
-    names = [*TABLE, *(name for name in DECLARED if name not in TABLE)]
-    return [_describe_game(DECLARED[name]) for name in names]
-
-
 def _describe_game(spec: GameSpec) -> dict[str, Any]:
     variants = [load_variant(spec, spec.params(config)) for config in range(spec.variants)]
     kind = variants[0].game.get_type()
@@ -41,8 +35,8 @@ def _describe_game(spec: GameSpec) -> dict[str, Any]:
 
 
 def show_games(console: Console, *, as_json: bool) -> None:
-    """Prints the declared games as a table, or as JSON."""
-    games = catalogue()
+    """Prints the declared games as a table, or as JSON: those of the task-id table, then the others."""
+    games = [_describe_game(DECLARED[name]) for name in dict.fromkeys([*TABLE, *DECLARED])]
     if as_json:
         print_json(games)
         return

@@ -74,12 +74,9 @@ def play(
     while "result" not in info:
         console.print(rule(f"turn {info['turn'] + 1}, you are Player {info['seat']}"))
         console.print(box_of(position(env, observation, info)))
-        if advise is None:
-            probabilities = None
-            console.print(menu(info))
-        else:
-            probabilities, value = advise(observation, info["legal_actions"])
-            console.print(menu(info, probabilities))
+        probabilities, value = (None, None) if advise is None else advise(observation, info["legal_actions"])
+        console.print(menu(info, probabilities))
+        if value is not None:
             console.print(f"the policy expects a score of {value:.3f}", style="dim")
         action = _ask_action(env, info, probabilities, console, read or input)
         if action is None:

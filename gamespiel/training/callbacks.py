@@ -6,7 +6,7 @@ import dataclasses
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -31,47 +31,6 @@ from gamespiel.training.measures import measure_held_out
 from task_gym.remote.loop import AbandonedWaitError
 
 
-class Activity:
-    """The dashboard's ``activity``, which then also says once that the run is stopping.
-
-    An update can go on for minutes after the signal, whose handler must not print. After SIGTERM it is given
-    up when the time of grace is over.
-
-    Args:
-        stop: Whether the run is asked to stop.
-        dashboard: Shows what is done.
-        saved: Returns the step of the newest checkpoint.
-    """
-
-    def __init__(self, stop: Stop, dashboard: Dashboard, saved: Callable[[], int]) -> None:
-        self._stop, self._dashboard, self._saved = stop, dashboard, saved
-
-    def __call__(self, phase: str, done: int, total: int) -> None:
-        """Shows how far a phase is."""
-        self.notice_stop()
-        self._dashboard.activity(phase, done, total)
-
-    def notice_stop(self) -> None:
-        """Says that the run is stopping.
-
-        Raises:
-            Stopped: its time of grace is over.
-        """
-        stop = self._stop
-        if stop.number is None:
-            return
-        if not stop.told:
-            stop.told = True
-            once_more = "; Ctrl-C once more stops at once" if stop.number == signal.SIGINT else ""
-            self._dashboard.message(f"{name_of(stop.number)}: stopping with a checkpoint{once_more}")
-        if stop.late:
-            self._dashboard.message(
-                f"the step did not end within {stop.grace:g} s (run.grace_seconds): "
-                f"the checkpoint is that of step {self._saved()}"
-            )
-            raise Stopped(stop.number)
-
-
 def save_first(config: Config, model: LLMPPO, folder: Path) -> Config:
     """Writes what a new run begins with: its first checkpoint, and its configuration, which is returned."""
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, output_dir=str(folder)))
@@ -88,13 +47,15 @@ class BetweenSteps(BaseCallback):
     """Saves checkpoints and evaluates between steps, and stops the run when asked to.
 
     An interrupted step is discarded, and played again on resume. Of several ranks the first alone saves and
-    evaluates, and each that is asked to stop tells the others.
+    evaluates, and each that is asked to stop tells the others. An update can go on for minutes after the
+    signal, whose handler must not print. After SIGTERM it is given up when the time of grace is over.
 
     Args:
         folder: The run's folder.
         config: The run's configuration.
         stop: Whether the run is asked to stop.
         before: The measures before training, among them the exact values of step 0 if they are known.
+        dashboard: Shows what is done.
 
     Attributes:
         saved: The step of the newest checkpoint.
@@ -103,15 +64,42 @@ class BetweenSteps(BaseCallback):
         ended: Whether the run ends because its evaluations no longer get better.
     """
 
-    def __init__(self, folder: Path, config: Config, stop: Stop, before: Mapping[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, config: Config, stop: Stop, before: Mapping[str, Any], dashboard: Dashboard
+    ) -> None:
         super().__init__()
-        self._before = before
+        self._before, self._dashboard = before, dashboard
         self._folder, self._run, self._stop, self._config = folder, config.run, stop, config
         self.best, self.ended = Best(), False
         self._saved_at = time.monotonic()
         self._player, self._measured_env = kind_of(config.env).player, evaluation_config(config).env
         self._itself, self._facts = plays_itself(config), Facts(__version__, card_facts(config))
         self.saved, self.metrics = -1, dict[str, Any]()
+
+    def show_activity(self, phase: str, done: int, total: int) -> None:
+        """Shows how far a phase is, and says once that the run is stopping."""
+        self.notice_stop()
+        self._dashboard.activity(phase, done, total)
+
+    def notice_stop(self) -> None:
+        """Says once that the run is stopping.
+
+        Raises:
+            Stopped: its time of grace is over.
+        """
+        stop = self._stop
+        if stop.number is None:
+            return
+        if not stop.told:
+            stop.told = True
+            once_more = "; Ctrl-C once more stops at once" if stop.number == signal.SIGINT else ""
+            self._dashboard.message(f"{name_of(stop.number)}: stopping with a checkpoint{once_more}")
+        if stop.late:
+            self._dashboard.message(
+                f"the step did not end within {stop.grace:g} s (run.grace_seconds): "
+                f"the checkpoint is that of step {self.saved}"
+            )
+            raise Stopped(stop.number)
 
     def _on_training_start(self) -> None:
         self.saved = self._model.step  # new or resumed, a run begins at a checkpoint
@@ -121,36 +109,31 @@ class BetweenSteps(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         if self._model.ranks.leads:
-            self._save_and_measure()
+            minutes = self._run.checkpoint_minutes
+            is_old = minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes
+            if is_old or self._model.step % self._run.checkpoint_every == 0:
+                self._save()
+            with suppress(AbandonedWaitError):  # the step's collection is then given up, too
+                self._measure()
         if self._run.early_stopping_patience is not None:
             self.ended = self._model.ranks.lead(lambda: self.ended)
-
-    def _save_and_measure(self) -> None:
-        minutes = self._run.checkpoint_minutes
-        is_old = minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes
-        if is_old or self._model.step % self._run.checkpoint_every == 0:
-            self._save()
-        with suppress(AbandonedWaitError):  # the step's collection is then given up, too
-            self._measure()
 
     def _measure(self) -> None:
         every = self._run.exact_every
         if every and self._model.step % every == 0:
             # Logged with the next step's row: the value of the weights before that step.
-            share, exploitability = self._solve()
+            if not self._model.step and SHARE in self._before:  # these weights were solved before training
+                share, exploitability = self._before[SHARE], self._before.get("exploitability", math.nan)
+            else:
+                adapters = self._model.publish_result()
+                game = self._player.exact_game(self._measured_env)
+                solved = game.solve(self._model.policy, adapters=adapters)
+                share, exploitability = solved.share, solved.exploitability
             self.logger.record("eval/share", share)
             if self._itself:
                 self.logger.record("eval/exploitability", exploitability)
         if self._run.eval_steps is not None and self._model.step % self._run.eval_steps == 0:
             self._evaluate()
-
-    def _solve(self) -> tuple[float, float]:
-        """Returns the exact share of best response, and exploitability, of the run's result so far."""
-        if not self._model.step and SHARE in self._before:  # these weights were solved before training
-            return self._before[SHARE], self._before.get("exploitability", math.nan)
-        adapters = self._model.publish_result()
-        solved = self._player.exact_game(self._measured_env).solve(self._model.policy, adapters=adapters)
-        return solved.share, solved.exploitability
 
     def _evaluate(self) -> None:
         """Logs an evaluation with the next step's row, keeps the best checkpoint, and may end the run."""

@@ -5,7 +5,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import NamedTuple
 
 from rich import box
@@ -190,9 +189,7 @@ class Dashboard:
             self._live.start(refresh=True)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -206,8 +203,11 @@ class Dashboard:
         reward = metrics.get("rollout/reward")
         if isinstance(reward, int | float) and math.isfinite(reward):
             self._rewards.append(reward)
-        if self._live is None:
-            self._print_line()
+        now, last = self._clock(), self._pace.step >= self._total
+        if self._live is None and (now - self._line_at >= EVERY or last):
+            self._line_at = self._spoke_at = now
+            line = plain_line(self._metrics, self._total, self._pace.seconds_left(self._total))
+            self._console.print(Text(line), soft_wrap=True)
 
     def activity(self, phase: str, done: int, total: int) -> None:
         """Shows how far the step under way is, as "20 of 64 episodes played"."""
@@ -222,13 +222,6 @@ class Dashboard:
     def message(self, text: str) -> None:
         """Prints a lasting line of text, above the live display or among the plain lines."""
         self._console.print(Text(make_harmless(text)))
-
-    def _print_line(self) -> None:
-        now, last = self._clock(), self._pace.step >= self._total
-        if now - self._line_at >= EVERY or last:
-            self._line_at = self._spoke_at = now
-            line = plain_line(self._metrics, self._total, self._pace.seconds_left(self._total))
-            self._console.print(Text(line), soft_wrap=True)
 
     def _render(self) -> RenderableType:
         step = self._pace.step

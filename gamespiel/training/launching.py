@@ -13,7 +13,7 @@ from gamespiel.agents.launch import Launch
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.runs import checkpoint
-from gamespiel.agents.runs.state import read_state
+from gamespiel.agents.runs.checkpoint import read_state
 from gamespiel.assembly import device_of
 from gamespiel.config import Config, InvalidValueError
 from task_gym.processes import count_cores
@@ -72,7 +72,9 @@ def fetching(folder: Path, ranks: Ranks) -> Iterator[Path]:
         yield folder
         return
     files = ranks.lead(
-        lambda: {str(path.relative_to(folder)): path.read_bytes() for path in _list_files(folder)}
+        lambda: {
+            str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+        }
     )
     if ranks.leads:
         yield folder
@@ -107,7 +109,3 @@ def load_origin(model: LLMPPO, run: Path) -> Path:
         with fetching(start, model.ranks) as place:
             checkpoint.load_policy(model.policy, place)
     return start
-
-
-def _list_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,6 @@ from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies, group_by
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments.held_out import evaluation_configs, find_taken_seeds
 from gamespiel.environments.making import evaluation_config, plays_itself
-from gamespiel.exact import ExactComparison
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import ShowProgress
 from gamespiel.measure.episodes import Limits, measure_played, play_policy
@@ -56,9 +55,9 @@ def measure_before(
         return Measures(stored["before"], stored.get("scores_before", ()))
     if model.step:
         return Measures({})
-    found = measure_result(config, model, console, "before training", folder)
-    write_json(found.to_dict(), path)
-    return found
+    measures = measure_result(config, model, console, "before training", folder)
+    write_json(measures.to_dict(), path)
+    return measures
 
 
 def measure_result(config: Config, model: LLMPPO, console: Console, when: str, folder: Path) -> Measures:
@@ -70,38 +69,27 @@ def measure_result(config: Config, model: LLMPPO, console: Console, when: str, f
     games, itself = config.run.eval_games, plays_itself(config)
     limits = Limits(partial(find_taken_seeds, config, model.step))
     config = evaluation_config(config)
-    sampled: Mapping[str, Any] = {}
+    rows: dict[str, float | str] = {}
+    everyone: Measured | None = None
     scores: Scores = ()
     if games:
         episodes = play_policy(
             config, model.policy, games, console, when=f"{when}: ", adapters=adapters, limits=limits
         )
-        sampled = measure_played(config, model.policy, episodes)
+        everyone = measure_played(config, model.policy, episodes).get("all")
         scores = [(str(episode.info.get("game")), episode.info.get("score")) for episode in episodes]
         kept = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy, adapters=adapters)
         add_records(folder / GAMES, model.step, kept)
-    comparison = None
     if config.run.exact_every != 0:
         console.print(f"{when}: exact values")
         exact_game = kind_of(config.env).player.exact_game(config.env)
         comparison = exact_game.compare_policy(model.policy, trained=False, adapters=adapters)
-    several = len({game for game, _ in scores}) > 1
-    return Measures(summary_rows(sampled, comparison, exploitability=itself), scores if several else ())
-
-
-def summary_rows(
-    sampled: Mapping[str, Measured], comparison: ExactComparison | None, *, exploitability: bool = False
-) -> dict[str, float | str]:
-    """Returns the measures that the summary table compares, exploitability among them if asked for."""
-    rows: dict[str, float | str] = {}
-    if comparison is not None:
-        if exploitability:
+        if itself:
             rows["exploitability"] = comparison.policy.exploitability
         rows[SHARE] = comparison.policy.share
         rows["share, greedy"] = comparison.greedy.share
         for seat, value in enumerate(comparison.policy.values):
             rows[f"exact return, seat {seat}"] = value
-    everyone = sampled.get("all")
     if everyone is not None:
         rows["score"] = everyone.score.mean
         rows["success rate"] = everyone.success.mean
@@ -112,7 +100,8 @@ def summary_rows(
             rows["cut replies"] = everyone.cut_replies / everyone.replies
         if everyone.legal_mass is not None:
             rows["legal mass"] = everyone.legal_mass
-    return rows
+    several = len({game for game, _ in scores}) > 1
+    return Measures(rows, scores if several else ())
 
 
 class Paired(NamedTuple):

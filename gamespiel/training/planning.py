@@ -68,20 +68,16 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
     if not load.on_gpu:
         console.print(f"{CPU_NOTE}\n", soft_wrap=True)
     if load.backward_budget:
-        console.print(f"{_explain_unfilled(config, load)}\n", soft_wrap=True)
+        console.print(
+            f"ppo.tokens_per_backward is {load.backward_budget:,}. An optimizer step has "
+            f"{_count_turns(config):,} turns of at most {_turn_tokens(config):,} tokens, so its forwards "
+            f"have {load.tokens_per_backward:,} at most.\n",
+            soft_wrap=True,
+        )
     loads = {name: load_of(resolve(name)) for name in presets()}
     plans = {name: plan(own) for name, own in loads.items()}
     console.print(fit_table(({} if load in loads.values() else {"as configured": made}) | plans, cards))
     console.print(FIT_NOTE, soft_wrap=True)
-
-
-def _explain_unfilled(config: Config, load: Load) -> str:
-    """Returns why an update's forwards are smaller than ``ppo.tokens_per_backward``."""
-    return (
-        f"ppo.tokens_per_backward is {load.backward_budget:,}. An optimizer step has "
-        f"{_count_turns(config):,} turns of at most {_turn_tokens(config):,} tokens, so its forwards have "
-        f"{load.tokens_per_backward:,} at most."
-    )
 
 
 def _count_turns(config: Config) -> int:
@@ -96,14 +92,6 @@ def _turn_tokens(config: Config) -> int:
     """Returns the tokens of a long turn: its prompt, and its reply if that is text."""
     prompt = declaration_of(config.env).prompt_tokens(config.env)
     return prompt + config.ppo.max_new_tokens if config.env.decode == "text" else prompt
-
-
-def _count_kept_tokens(config: Config) -> int:
-    """Returns the most tokens whose keys and values stay between turns: those of conversations."""
-    declaration, ppo = declaration_of(config.env), config.ppo
-    if not declaration.uses_conversations(config.env) or config.model.reading == "padded":
-        return 0
-    return min(KEPT * ppo.tokens_per_forward, ppo.batch_size * declaration.prompt_tokens(config.env))
 
 
 def load_of(config: Config) -> Load:
@@ -133,6 +121,11 @@ def load_of(config: Config) -> Load:
             )
     turns, prompt_tokens = _count_turns(config), _turn_tokens(config)
     scored = max(turns, REFERENCE_BATCH) if dtype == "float32" else turns
+    declaration, tokens_kept = declaration_of(config.env), 0
+    if declaration.uses_conversations(config.env) and model.reading != "padded":
+        tokens_kept = min(
+            KEPT * ppo.tokens_per_forward, ppo.batch_size * declaration.prompt_tokens(config.env)
+        )
     nodes = NODES[config.env.answer]
     rows = max(nodes * scored, ppo.tokens_per_forward // OWN_TOKENS)
     if config.env.decode == "text":  # each token of a reply is read, and has logits, made in parts
@@ -152,7 +145,7 @@ def load_of(config: Config) -> Load:
         rows_backward=(nodes + 1) * min(turns, 1 + ppo.tokens_per_backward // OWN_TOKENS),
         rows_forward=rows,
         prompt_tokens=prompt_tokens,
-        tokens_kept=_count_kept_tokens(config),
+        tokens_kept=tokens_kept,
         graphs="graphs" in model.kernels,
         keep_checkpoints=config.run.keep_checkpoints,
         on_gpu=on_gpu,

@@ -11,7 +11,6 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +28,9 @@ from gamespiel.agents.ranks import Ranks
 from gamespiel.agents.runs import checkpoint, kept
 from gamespiel.agents.runs.loggers import JSONLWriter, find_gaps, truncate_after
 from gamespiel.assembly import connect_sampler, make_algorithm
-from gamespiel.config import (
-    SAVED_NAME,
-    Config,
-    import_own_modules,
-    notices,
-    save,
-    saved_config,
-)
-from gamespiel.config.resume import check_resumed
-from gamespiel.environments.curriculum import add_stage_tasks
-from gamespiel.environments.held_out import evaluation_configs, explain_not_held_out, hold_out_tasks
-from gamespiel.environments.making import evaluation_config, pin_tasks
+from gamespiel.config import SAVED_NAME, Config, notices, save, saved_config
+from gamespiel.environments.held_out import explain_not_held_out
+from gamespiel.environments.making import evaluation_config
 from gamespiel.environments.tree_values import find_trees
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.overview.plots import learning_curve
@@ -48,10 +38,11 @@ from gamespiel.report.results import write_json
 from gamespiel.report.tables import PAIRED_NOTE, SUMMARY_NOTE, make_pairs_table, summary_table
 from gamespiel.runs import CURVE, METRICS, SHARE, SUMMARY, require_room
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
-from gamespiel.training.callbacks import Activity, BetweenSteps, DisplayWriter, save_first
+from gamespiel.training.callbacks import BetweenSteps, DisplayWriter, save_first
 from gamespiel.training.dashboard import Dashboard
 from gamespiel.training.launching import divide_threads, joining, keep_threads, load_checkpoint, load_origin
 from gamespiel.training.measures import Measures, measure_before, measure_result, pair_scores
+from gamespiel.training.readiness import check_resumed, prepare
 from gamespiel.training.reporting import check_reports, reporting
 from gamespiel.usage import command
 from task_gym.remote import loop
@@ -82,14 +73,12 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     """
     launch = read_launch()
     console = (console or Console()) if launch.leads else Console(quiet=True)
-    config = hold_out_tasks(add_stage_tasks(import_own_modules(config)))
-    declaration_of(config.env).check_playable(config.env, "training")
-    if config.run.eval_steps is not None:
-        evaluation_configs(config)  # raises if an opponent cannot play
+    config = prepare(config)
     check_reports(config)
     divide_threads(config, launch)
-    config = pin_tasks(config)
-    unsolved = _explain_unsolved(config)
+    unsolved = ""
+    if config.run.exact_every != 0:  # the answer can take a second, so it is asked for once
+        unsolved = kind_of(config.env).player.explain_unsolved(evaluation_config(config).env)
     with interrupting(), ExitStack() as stack:
         ranks = stack.enter_context(joining(config, launch))
         config, resume = ranks.lead(lambda: (config, resume))
@@ -217,15 +206,13 @@ def _learn_steps(config: Config, model: LLMPPO, folder: Path, before: Measures, 
     with (
         ExitStack() as stack,
         Dashboard(steps, done=model.step, console=console) as dashboard,
-        _warnings_to(dashboard.message if ranks.leads else partial(_print_warning, ranks.rank)),
-        _stage_changes_to(dashboard.message),
+        _logs_to(dashboard.message, ranks),
         asking(stop),
         memory.setting_aside(),
         loop.abandoning(lambda: stop.asked),
     ):
-        between = BetweenSteps(folder, config, stop, before.rows)
-        activity = Activity(stop, dashboard, lambda: between.saved)
-        model.on_progress, ranks.while_waiting = activity, activity.notice_stop
+        between = BetweenSteps(folder, config, stop, before.rows, dashboard)
+        model.on_progress, ranks.while_waiting = between.show_activity, between.notice_stop
         writers: list[KVWriter] = []
         if ranks.leads:
             writers = [JSONLWriter(folder / METRICS), DisplayWriter(dashboard, model, between)]
@@ -255,11 +242,6 @@ def _learn_steps(config: Config, model: LLMPPO, folder: Path, before: Measures, 
     return stop
 
 
-def _print_warning(rank: int, text: str) -> None:
-    """Prints a warning of a rank that shows nothing else."""
-    print(f"gamespiel (rank {rank}): {text}", file=sys.stderr)
-
-
 def _back_off(model: LLMPPO, folder: Path, error: DivergedError) -> str:
     """Takes the model and the folder back to a checkpoint, with half the learning rate; returns what to say.
 
@@ -275,7 +257,20 @@ def _back_off(model: LLMPPO, folder: Path, error: DivergedError) -> str:
             "ppo.learning_rate or ppo.max_grad_norm, or try another model.dtype",
             error.step,
         ) from error
-    earlier = ranks.lead(lambda: _find_earlier(folder, error))
+
+    def find_earlier() -> Path:
+        earlier = checkpoint.checkpoints(folder)
+        if error.in_play:  # so it would be again with the same weights
+            earlier = [older for older in earlier if checkpoint.step_of(older) < error.step]
+        if not earlier:
+            raise DivergedError(
+                f"{error}, and there is no checkpoint of other weights; try another model.dtype, or keep "
+                "more checkpoints (run.keep_checkpoints)",
+                error.step,
+            ) from error
+        return earlier[-1]
+
+    earlier = ranks.lead(find_earlier)
     load_checkpoint(model, earlier)
     model.backoff = backoff
     if ranks.leads:
@@ -286,24 +281,6 @@ def _back_off(model: LLMPPO, folder: Path, error: DivergedError) -> str:
         f"{error}: back to the checkpoint after step {model.step}, with {backoff.rate_factor:g} of the "
         "learning rate"
     )
-
-
-def _find_earlier(folder: Path, error: DivergedError) -> Path:
-    """Returns the checkpoint to which a run goes back that has diverged.
-
-    Raises:
-        DivergedError: there is none.
-    """
-    kept = checkpoint.checkpoints(folder)
-    if error.in_play:  # so it would be again with the same weights
-        kept = [older for older in kept if checkpoint.step_of(older) < error.step]
-    if not kept:
-        raise DivergedError(
-            f"{error}, and there is no checkpoint of other weights; try another model.dtype, or keep more "
-            "checkpoints (run.keep_checkpoints)",
-            error.step,
-        ) from error
-    return kept[-1]
 
 
 def _describe_model(model: LLMPPO) -> str:
@@ -320,87 +297,54 @@ def _describe_model(model: LLMPPO) -> str:
 def _end_run(
     config: Config, model: LLMPPO, folder: Path, before: Measures, stop: Stop, console: Console
 ) -> None:
-    """Draws the curve; measures and shows what a run that was not stopped has come to."""
+    """Draws the curve, measures what a run that was not stopped has come to, and says how to go on."""
     runs.forget_folder(model.ranks.launch)
     if (folder / METRICS).stat().st_size:
         learning_curve(folder / METRICS, folder / CURVE)
-    if stop.number is None:
-        _conclude_run(config, model, folder, before, console)
-    else:  # not a long evaluation, for which nobody may have the time
-        solved = SHARE in before.rows
-        console.print(_next_steps(config, model, folder, solved=solved), soft_wrap=True, markup=False)
-
-
-def _conclude_run(config: Config, model: LLMPPO, folder: Path, before: Measures, console: Console) -> None:
-    found = measure_result(config, model, console, "after training", folder)
-    after, pairs = found.rows, pair_scores(before.scores, found.scores)
-    by_game = {"paired": {name: row._asdict() for name, row in pairs.items()}} if pairs else {}
-    write_json(
-        {"step": model.step, "decisions": model.num_timesteps, **before.to_dict(), "after": after, **by_game},
-        folder / SUMMARY,
-    )
-    if before.rows or after:
-        console.print(summary_table(before.rows, after))
-    if "illegal rate" in after:
-        console.print(SUMMARY_NOTE)
-    if pairs:
-        console.print(make_pairs_table(pairs))
-        console.print(PAIRED_NOTE)
-    console.print(f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s")
-    solved = SHARE in after
-    console.print(_next_steps(config, model, folder, solved=solved), soft_wrap=True, markup=False)
-
-
-def _next_steps(config: Config, model: LLMPPO, folder: Path, *, solved: bool) -> str:
-    """Returns two lines: how to evaluate the run, and how to go on with it. Each can be pasted to a shell."""
+    rows = before.rows
+    if stop.number is None:  # or it would be a long evaluation, for which nobody may have the time
+        measures = measure_result(config, model, console, "after training", folder)
+        rows, pairs = measures.rows, pair_scores(before.scores, measures.scores)
+        paired = {"paired": {name: row._asdict() for name, row in pairs.items()}} if pairs else {}
+        counts = {"step": model.step, "decisions": model.num_timesteps}
+        write_json({**counts, **before.to_dict(), "after": rows, **paired}, folder / SUMMARY)
+        if before.rows or rows:
+            console.print(summary_table(before.rows, rows))
+        if "illegal rate" in rows:
+            console.print(SUMMARY_NOTE)
+        if pairs:
+            console.print(make_pairs_table(pairs))
+            console.print(PAIRED_NOTE)
+        console.print(f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s")
+    # How to evaluate the run, and how to go on with it: each can be pasted to a shell.
     run, steps = shlex.quote(str(folder)), config.ppo.num_train_steps
     more = "" if model.step < steps else f" --ppo.num_train_steps {2 * steps}"
     other = ", or --opponent mcts:100" if declaration_of(config.env).has_opponents else ""
-    return (
-        f"{command('eval')} --checkpoint {run}{' --exact' if solved else ''}  # evaluate{other}\n"
-        f"{command('train')} --resume {run}{more}  # go on; play it: gamespiel.load_policy({str(folder)!r})"
-    )
+    console.print(
+        f"{command('eval')} --checkpoint {run}{' --exact' if SHARE in rows else ''}  # evaluate{other}\n"
+        f"{command('train')} --resume {run}{more}  # go on; play it: gamespiel.load_policy({str(folder)!r})",
+        soft_wrap=True, markup=False,
+    )  # fmt: skip
 
 
 @contextmanager
-def _warnings_to(show: Callable[[str], None]) -> Iterator[None]:
-    """Shows warnings, such as of a lowered token budget or a lost worker, in place of stderr."""
-    with ExitStack() as stack:
-        for name in ("gamespiel.agents", "task_gym.workers"):
-            stack.enter_context(_show_log(logging.getLogger(name), logging.WARNING, show))
-        yield
+def _logs_to(show: Callable[[str], None], ranks: Ranks) -> Iterator[None]:
+    """Shows warnings, such as of a lost worker, and the changes of a curriculum's stage.
 
-
-@contextmanager
-def _stage_changes_to(show: Callable[[str], None]) -> Iterator[None]:
-    """Shows the changes of a curriculum's stage."""
-    stages = logging.getLogger("task_gym.samplers.stages")
-    level = stages.level
-    stages.setLevel(logging.INFO)
-    try:
-        with _show_log(stages, logging.INFO, show):
-            yield
-    finally:
-        stages.setLevel(level)
-
-
-@contextmanager
-def _show_log(logger: logging.Logger, level: int, show: Callable[[str], None]) -> Iterator[None]:
-    """Shows what a logger writes at a level and above."""
-    handler = logging.Handler(level)
-    handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-
-
-def _explain_unsolved(config: Config) -> str:
-    """Returns why the run has no exact values; "" if it has them, or if nobody asks for them.
-
-    The answer can take a second, so it is asked for once per run.
+    Of several ranks each shows its warnings: all but the first show nothing else.
     """
-    if config.run.exact_every == 0:
-        return ""
-    return kind_of(config.env).player.explain_unsolved(evaluation_config(config).env)
+
+    def warn(text: str) -> None:
+        print(f"gamespiel (rank {ranks.rank}): {text}", file=sys.stderr)
+
+    stages = logging.getLogger("task_gym.samplers.stages")
+    with ExitStack() as stack:
+        stack.callback(stages.setLevel, stages.level)
+        stages.setLevel(logging.INFO)
+        for name in (stages.name, "gamespiel.agents", "task_gym.workers"):
+            handler = logging.Handler(logging.INFO if name == stages.name else logging.WARNING)
+            tell = show if ranks.leads or name == stages.name else warn
+            handler.emit = lambda record, tell=tell: tell(record.getMessage())  # type: ignore[method-assign, misc]
+            logging.getLogger(name).addHandler(handler)
+            stack.callback(logging.getLogger(name).removeHandler, handler)
+        yield

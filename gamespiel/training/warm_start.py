@@ -11,7 +11,6 @@ import math
 import re
 import warnings
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -112,8 +111,7 @@ def warm_start(config: Config, start: WarmStart, console: Console | None = None)
     console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
     model = make_algorithm(config)
     losses = _learn(model, encode_rows(model.policy, rows), start, config, console)
-    with ExitStack() as stack:
-        folder = stack.enter_context(runs.create(config))
+    with runs.create(config) as folder:
         save_first(config, model, folder)
         files = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in start.data}
         found = {"rows": len(rows), "files": files, "losses": losses}
@@ -139,24 +137,18 @@ def read_rows(path: Path) -> list[Row]:
     for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), 1):
         place = f"{path}, line {number}"
         try:
-            rows.append(_read_row(json.loads(line.decode())["messages"], place))
+            messages = json.loads(line.decode())["messages"]
+            *asked, answer = ({"role": str(m["role"]), "content": str(m["content"])} for m in messages)
+            roles = " ".join(message["role"] for message in (*asked, answer))
+            if not re.fullmatch("(system )?user assistant( user assistant)*", roles):
+                raise ValueError("its roles are others")
+            # The last question, with the conversation before it if there is one.
+            text = asked[-1]["content"]
+            observation = text if len(asked) == 1 else ConversationText(text, tuple(asked))
+            rows.append(Row(observation, answer["content"], place))
         except (*NO_JSON, KeyError, TypeError) as error:
             raise RowError(f"{place} is no row of `gamespiel export`: {error!r}") from error
     return rows
-
-
-def _read_row(messages: list[dict[str, Any]], place: str) -> Row:
-    """Returns a row's last question with the conversation before it, if there is one, and the answer."""
-    *asked, answer = ({"role": str(m["role"]), "content": str(m["content"])} for m in messages)
-    roles = [message["role"] for message in asked]
-    head = roles[:1] == ["system"]
-    if roles[head:] != (["user", "assistant"] * len(roles))[: len(roles) - head] or not asked[head:]:
-        raise ValueError("its roles are others")
-    if roles[-1] != "user" or answer["role"] != "assistant":
-        raise ValueError("its roles are others")
-    text = asked[-1]["content"]
-    observation = text if len(asked) == 1 else ConversationText(text, tuple(asked))
-    return Row(observation, answer["content"], place)
 
 
 def _check_form(config: Config, rows: Sequence[Row]) -> None:

@@ -15,13 +15,11 @@ from gamespiel.config import (
     CurriculumConfig,
     EnvConfig,
     Hyperparameters,
-    InvalidValueError,
     LoraConfig,
     ModelConfig,
     Stage,
     from_dict,
     load,
-    preset_files,
     presets,
     resolve,
     resolve_layers,
@@ -31,10 +29,7 @@ from gamespiel.config import (
 )
 from gamespiel.config.layers import layer_from_overrides
 from gamespiel.config.yaml_text import read_yaml, write_yaml
-from gamespiel.environments.making import make_envs
 from gamespiel.kinds.traces.declaration import DECLARATION
-from gamespiel.kinds.traces.keys import trace_arguments
-from task_gym.errors import ArgumentError
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -137,14 +132,6 @@ def test_two_presets_contradict_each_other(tmp_path: Path) -> None:
         resolve("qwen3-4b", [mine])
 
 
-def test_a_preset_starts_from_no_other_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "first.yaml").write_text("preset: second")
-    (tmp_path / "second.yaml").write_text("gamma: 0.5")
-    monkeypatch.setattr(preset_files, "_preset_dir", lambda: tmp_path)
-    with pytest.raises(ConfigError, match=r"first.yaml: a preset starts from no other one, .*second"):
-        from_dict({"preset": "first"})
-
-
 def test_saved_config_is_found_from_a_checkpoint(tmp_path: Path) -> None:
     config = from_dict({"seed": 7})
     save(config, tmp_path / "config.yaml")
@@ -165,7 +152,6 @@ def test_saved_config_is_found_from_a_checkpoint(tmp_path: Path) -> None:
         ("a.json", '{"gamma": 0.9, "gamma": 0.8}', "key 'gamma' is given twice"),
         ("a.yaml", "gamma: 0.9\ngamma: 0.8", "key 'gamma' is given twice"),
         ("a.yaml", "gamma: [", "a.yaml: not valid YAML"),
-        ("a.json", "[1]", r"a.json: must be a mapping of sections or keys, not \[1\]"),
         ("a.toml", "", "must end in .json, .yaml or .yml"),
         ("a.json", '{"pppo": {}}', "unknown section or key in .*a.json: 'pppo'; did you mean 'ppo'"),
         ("a.json", '{"ppo": {"gamma": 0.5}, "gamma": 0.5}', "ppo.gamma is given twice"),
@@ -177,7 +163,6 @@ def test_saved_config_is_found_from_a_checkpoint(tmp_path: Path) -> None:
         ("a.yaml", "preset: 3", r"a.yaml: preset must be the name of a preset, not 3$"),
         ("a.yaml", "preset: other.yaml", r"'other.yaml'; .*--config other.yaml .*a.yaml$"),
         ("a.yaml", "preset: configs/tiny", r"not the file 'configs/tiny'"),
-        ("a.yaml", "run: {preset: tiny}", r"unknown key in .*a.yaml: 'run.preset'"),
         ("a.yaml", "prest: tiny", r"'prest'; did you mean 'preset'\?"),
     ],
 )
@@ -233,22 +218,9 @@ def test_trace_keys_become_arguments_of_the_environment() -> None:
         "task_id": None, "task_ids": [7, (9, 11)], "source": "builtin", "level": 2, "family": "lists",
         "injector": "affine", "require": "limits", "scoring": "exact",
     }  # fmt: skip
-    assert trace_arguments(env) == shared
     assert DECLARATION.arguments(env) == shared | {"illegal": "forfeit", "listed": True}
     by_name = dataclasses.replace(env, answer="name")
     assert DECLARATION.arguments(by_name) == shared | {"illegal": "forfeit", "listed": False}
-    everything = from_dict({"env_type": "trace"}).env
-    assert DECLARATION.arguments(everything)["task_ids"] is None
-
-
-def test_the_environment_is_that_of_the_kind() -> None:
-    for name, environment in (("tiny", "GameSpiel-v0"), ("tiny-trace", "CodeTraceChoice-v0")):
-        envs = make_envs(resolve(name).env, 2)
-        assert [env.spec.id for env in envs.envs if env.spec is not None] == [environment] * 2
-    with pytest.raises(ArgumentError, match=r"'recursoin' was given, .*did you mean 'recursion'"):
-        make_envs(from_dict({"env_type": "trace", "family": "recursoin"}).env, 1)
-    with pytest.raises(InvalidValueError, match="chooses no game"):
-        make_envs(from_dict({}).env, 1)
 
 
 def test_general_defaults() -> None:

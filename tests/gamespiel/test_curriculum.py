@@ -188,16 +188,6 @@ def test_errors_before_a_run(section: dict[str, Any], error: type[TaskGymError],
         make_starts(from_dict({"curriculum": section}, base=resolve("tiny")))
 
 
-def test_what_has_no_effect_is_noticed() -> None:
-    config = resolve("tiny", overrides=[("curriculum.demote", "0.2"), ("curriculum.max_replays", "3")])
-    assert notices(config) == [
-        "curriculum.demote = 0.2 has no effect without curriculum.stages.",
-        "curriculum.max_replays = 3 has no effect without curriculum.failure_replay_prob.",
-    ]
-    idle = from_dict({"stages": GROUPS, "sampler": "uniform", "demote": 0.2})
-    assert notices(idle) == ["curriculum.demote = 0.2 has no effect on curriculum.sampler = uniform."]
-
-
 def test_stages_replay_failures_unless_told_otherwise() -> None:
     stages = {"stages": [{"name": "a"}]}
     for section, share in (({}, 0.0), (stages, 0.3), (stages | {"failure_replay_prob": 0}, 0.0)):

@@ -15,7 +15,7 @@ import pytest
 
 import gamespiel
 from gamespiel.agents.runs.checkpoint import CheckpointError
-from gamespiel.config import ConfigError, InvalidValueError, UnknownKeyError
+from gamespiel.config import ConfigError, UnknownKeyError
 from gamespiel.policy_opponent import FrozenPolicy
 from task_gym.errors import OpponentError
 
@@ -52,8 +52,6 @@ def test_a_run_is_played_in_another_game(finished: Path) -> None:
 
 
 def test_unknown_keys_opponents_and_runs_are_named_errors(finished: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidValueError, match=r"env\.rules must be true or false, not 'no'"):
-        gamespiel.make_env(finished, rules="no")
     with pytest.raises(UnknownKeyError, match=r"'env\.oponent'; did you mean 'env\.opponent'"):
         gamespiel.make_env(finished, oponent="first")
     with pytest.raises(OpponentError, match="did you mean 'first'"):

@@ -11,8 +11,8 @@ import yaml
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
-from gamespiel.agents.models.hub import HubError
 from gamespiel.agents.models.loading import TINY
+from gamespiel.agents.models.weights import HubError
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError
 from gamespiel.deployment.publishing import Form, Push, find_licence, publish

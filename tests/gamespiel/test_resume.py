@@ -22,10 +22,10 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.update import Update
 from gamespiel.config import Config, InvalidValueError, from_dict, resolve, saved_config
-from gamespiel.config.resume import MAY_CHANGE, check_resumed
 from gamespiel.config.schema import DOTTED
 from gamespiel.measure.records import read_records
 from gamespiel.training import launching
+from gamespiel.training.readiness import MAY_CHANGE, check_resumed
 from tests.gamespiel.runs import (
     ROOT,
     ROUNDED,

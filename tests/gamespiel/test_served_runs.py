@@ -21,8 +21,8 @@ from gamespiel.agents.sampling.vllm import connect as connecting
 from gamespiel.agents.sampling.vllm.connect import UnsuitableServerError
 from gamespiel.assembly import list_urls
 from gamespiel.cli import main
-from gamespiel.config import ConfigError, InvalidValueError, evaluation_notices, from_dict, notices, resolve
-from gamespiel.deployment.vllm_command import count_slots, round_rank, vllm_commands
+from gamespiel.config import ConfigError, InvalidValueError, evaluation_notices, from_dict, resolve
+from gamespiel.deployment.vllm_command import round_rank, vllm_commands
 from gamespiel.kinds import declaration_of
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
@@ -139,14 +139,10 @@ def test_one_address_or_several() -> None:
     for given in ("http://a/v1,http://b/v1", ["http://a/v1", "http://b/v1"]):
         config = from_dict({"use_vllm": True, "vllm_base_url": given})
         assert list_urls(config.run.vllm_base_url) == ["http://a/v1", "http://b/v1"]
-    config = resolve("tiny", overrides=[("run.use_vllm", "true"), ("run.vllm_base_url", "http://a,http://b")])
-    assert list_urls(config.run.vllm_base_url) == ["http://a", "http://b"]
     for secret in ("http://any:s3cret@h/v1", ["http://h/v1", "http://any:s3cret@h/v1"]):
         with pytest.raises(ConfigError, match=r"^run.vllm_base_url: an address with a user") as caught:
             from_dict({"use_vllm": True, "vllm_base_url": secret})
         assert "s3cret" not in str(caught.value)
-    (notice,) = notices(from_dict({"vllm_gap_limit": 0.5}))
-    assert notice == "run.vllm_gap_limit = 0.5 is not used: run.use_vllm is false."
 
 
 # -- the command line of a server --------------------------------------------------------------------------
@@ -227,7 +223,7 @@ def test_several_servers_of_a_run_with_a_pool() -> None:
     assert words(first)["--host"] == "0.0.0.0" and words(second)["--host"] == "127.0.0.1"
     assert words(first)["--max-lora-rank"] == "32" and words(second)["VLLM_BATCH_INVARIANT"] == "1"
     # The newest and five snapshots in a batch; the average and the next version are kept besides.
-    assert count_slots(config) == (6, 8)
+    assert (words(first)["--max-loras"], words(first)["--max-cpu-loras"]) == ("6", "8")
     assert words(second)["--dtype"] == "float32" and "--hf-overrides" not in words(second)
 
 

@@ -118,7 +118,7 @@ def test_kuhn_poker_against_an_opponent_that_always_passes(all_actions: bool) ->
         ("ppo.all_actions", str(all_actions).lower()),
     ])  # fmt: skip
     model = make_algorithm(config)
-    episodes = model.make_collector().collect(model.env, lambda dones, learned: True)  # type: ignore[arg-type]
+    episodes = model.play_step(model.env, lambda dones, learned: True)  # type: ignore[arg-type]
     buffer = model.rollout_buffer
     assert episodes is not None and buffer.advantages is not None and buffer.weights is not None
     assert buffer.weights.mean() == pytest.approx(1.0)
@@ -250,7 +250,7 @@ def test_runs_that_trees_hold(changes: dict[str, Any]) -> None:
     config = from_dict({"game": "leduc_poker", "rules": False, "gamma": 1.0, "batch_size": 8,
                         "advantages": "exact", "all_actions": True, **changes})  # fmt: skip
     model = make_algorithm(config)
-    episodes = model.make_collector().collect(model.env, lambda dones, learned: True)  # type: ignore[arg-type]
+    episodes = model.play_step(model.env, lambda dones, learned: True)  # type: ignore[arg-type]
     buffer = model.rollout_buffer
     assert episodes and buffer.advantages is not None and buffer.weights is not None
     assert buffer.turns == sum(len(episode.turns) for episode in episodes)

@@ -53,6 +53,7 @@ def env_of(**env: Any) -> Any:
         (TRACE, "CodeTrace-v0"),
         (TRACE | {"by_line": True}, "CodeTraceLines-v0"),
         ({"game": "kuhn_poker"}, "GameSpiel-v0"),
+        ({"env_type": "trace"}, "CodeTraceChoice-v0"),
     ],
 )
 def test_the_env_section_decides_which_environment_plays(env: dict[str, Any], name: str) -> None:
@@ -84,23 +85,6 @@ def test_any_reply_can_be_given(reply: str) -> None:
     env.reset_one(0, 4)
     _, reward, over, _, info = env.step_one(0, reply)
     assert reward == -0.01 and not over and "error" in info
-
-
-@pytest.mark.parametrize(
-    ("decode", "given", "without_effect"),
-    [
-        ("choice", {"temperature": 1.0, "max_new_tokens": 9, "kl_estimator": "k3"}, 3),
-        ("choice", {"cut_penalty": 0.1}, 1),
-        ("text", {"temperature": 1.0, "max_new_tokens": 9, "kl_estimator": "k3", "cut_penalty": 0.1}, 0),
-        ("text", {"legal_coef": 0.5, "legal_target": 0.9}, 2),
-    ],
-)
-def test_keys_of_replies_without_effect_are_said(
-    decode: str, given: dict[str, Any], without_effect: int
-) -> None:
-    found = notices(from_dict({"ppo": given, "env": {"game": "kuhn_poker", "decode": decode}}))
-    assert len(found) == without_effect
-    assert all(f"ppo.{name} = {value}" in "".join(found) for name, value in given.items() if without_effect)
 
 
 def writing_config(folder: Path) -> Config:
@@ -327,6 +311,10 @@ def test_keys_without_effect_are_noticed() -> None:
         for name in ("mini_batch_size = 8", "gradient_accumulation_steps = 1")
     ]
     assert notices(itself(ppo__minibatch_unit="prompt")) == []
+    for decode, idle in (("choice", "ppo.cut_penalty = 0.1"), ("text", "ppo.legal_coef = 0.5")):
+        ppo, env = {"cut_penalty": 0.1, "legal_coef": 0.5}, KUHN | {"decode": decode}
+        (notice,) = notices(from_dict({"ppo": ppo, "env": env}))
+        assert notice.startswith(f"{idle} has no effect: it is for ")
     assert notices(itself(ppo__minibatch_unit="prompt", env__conversation="true")) == [
         "ppo.minibatch_unit = prompt has no effect with env.conversation: optimizer steps draw episodes."
     ]

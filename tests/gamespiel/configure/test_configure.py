@@ -132,8 +132,6 @@ def test_bad_answers_are_asked_again(console: Console) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--model", "tyni"], "--model: 'tyni' was given"),
-        (["--model", "qwen3-4b", "--card", "2"], "Qwen/Qwen3-4B takes"),
         (["--games", "blackjack", "--opponents", "self"], "blackjack has one seat"),
         (["--games", "traces", "--opponents", "mcts"], "--opponents: 'mcts' was given, and traces have none"),
         (["--ouput", "x.yaml"], "did you mean '--output'?"),
@@ -172,15 +170,9 @@ def test_without_a_terminal_missing_answers_are_named(
     assert main(["configure", *options("tiny", "cpu", "traces", None, "none", None)]) == 2
     assert "give --output, or --yes" in capsys.readouterr().err  # traces need no opponents
     assert not list(Path().iterdir())
-
-
-def test_yes_takes_the_defaults() -> None:
     assert main(["configure", "--yes"]) == 0
-    assert read_yaml(Path("mine.yaml").read_text()) == {
-        "preset": "tiny",
-        "env": {"game": "leduc_poker"},
-        "run": {"device": "cpu"},
-    }
+    defaults = {"preset": "tiny", "env": {"game": "leduc_poker"}, "run": {"device": "cpu"}}
+    assert read_yaml(Path("mine.yaml").read_text()) == defaults
 
 
 def test_ctrl_c_and_the_end_of_input_have_the_status_of_other_commands(
@@ -224,8 +216,6 @@ def test_models(tmp_path: Path) -> None:
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     assert read_model(str(tmp_path / "m.gguf")).presets == ()
     assert {"affine-pool", "tiny-curriculum"}.isdisjoint(list_presets())  # they choose tasks and opponents
-    with pytest.raises(InvalidValueError, match=r"--model: 'qwen3-4' was given, .*did you mean 'qwen3-4b'"):
-        read_model("qwen3-4")
 
 
 def test_cards() -> None:
@@ -249,7 +239,6 @@ def test_tasks() -> None:
     ("text", "message"),
     [
         ("leduc", r"--games: 'leduc' was given, .*did you mean 'leduc_poker'"),
-        ("trace", r"did you mean 'traces'"),
         ("99-0", r"'99-0' was given, .*FIRST <= LAST"),
         ("traces,hex", "a run has traces or games"),
         ("kuhn_poker,hex", "'kuhn_poker' was given with other tasks"),
@@ -264,7 +253,6 @@ def test_tasks_that_are_refused(text: str, message: str) -> None:
 
 
 def test_opponents() -> None:
-    assert read_opponents("random") == ("random",)
     assert read_opponents("random, mcts:20x1,mcts") == ("random", "mcts:20x1", "mcts")
     assert read_opponents("self") == ("self",)
     for text, message in (
@@ -282,7 +270,7 @@ def test_opponents() -> None:
 
 def test_hours() -> None:
     assert (read_hours("8"), read_hours("0.5"), read_hours("None")) == (8.0, 0.5, None)
-    for text in ("0", "-1", "inf", "nan", "soon"):
+    for text in ("0", "-1", "inf", "nan"):
         with pytest.raises(InvalidValueError, match=rf"--hours: '{text}' was given, allowed: a number"):
             read_hours(text)
 
@@ -310,9 +298,6 @@ def data(*given: str, **more: Any) -> dict[str, Any]:
         ("qwen3-4b", "16gb", "qwen3-4b"),
         ("qwen3-4b", "80gb", "qwen3-4b-80gb"),
         ("qwen3-4b-16gb", "80gb", "qwen3-4b-16gb"),
-        # 5.92, 9.71, 19.14 and 46.18 GiB.
-        ("qwen2.5-3b", "10", "qwen2.5-3b-12gb"),
-        ("qwen2.5-3b", "24gb", "qwen2.5-3b-24gb"),
     ],
 )
 def test_the_preset_that_fills_the_card(model: str, card: str, preset: str) -> None:
@@ -324,8 +309,6 @@ def test_a_small_card_takes_4_bits_and_smaller_budgets() -> None:
     assert draft.preset == "qwen3-4b-12gb"  # it has 4 bits, and takes 7.83 of the 7.2 GiB that are free
     assert draft.data()["ppo"] == {"tokens_per_backward": 4096, "tokens_per_forward": 8192}
     assert plan_of(draft).peak < 0.9 * 8 * GIB
-    with pytest.raises(InvalidValueError, match=r"--card: 2 GiB .*Qwen/Qwen3-4B takes .*smollm2-135m"):
-        data("qwen3-4b", "2")
 
 
 def test_a_model_without_a_preset_starts_from_the_defaults() -> None:
@@ -357,11 +340,6 @@ def test_tasks_of_answers() -> None:
     assert data("tiny", "cpu", "5") == tiny | {"env": {"task_id": 5}}
     mixed = [[600_000_000, 699_999_999], 7]
     assert data("tiny", "cpu", "7,hex") == tiny | {"env": {"task_ids": mixed}}
-    assert data("tiny", "cpu", "kuhn_poker") == {
-        "preset": "tiny",
-        "env": {"game": "kuhn_poker"},
-        "run": {"device": "cpu"},  # small enough for the preset's exact values
-    }
 
 
 def test_traces() -> None:

@@ -71,11 +71,12 @@ def call(url: str, method: str, **kwargs: Any) -> tuple[int, Any]:
 @contextmanager
 def serving(options: ServeOptions, token: str = "") -> Iterator[tuple[str, Server]]:
     """The address of a server in this process, and the server."""
-    from gamespiel.serving.app import Http, make_app
-    from gamespiel.serving.run import config_of, listen
+    from gamespiel.serving.app import make_app
+    from gamespiel.serving.http import Http
+    from gamespiel.serving.run import listen
 
     app, listening = make_app(options, token), listen(options)
-    http = Http(app.state.server, config_of(app))
+    http = Http(app)
     thread = threading.Thread(target=http.run, args=([listening],))
     thread.start()
     try:

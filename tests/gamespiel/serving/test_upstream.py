@@ -84,8 +84,7 @@ def test_methods_have_addresses_of_their_own(server: str) -> None:
     assert drawn["task_id"] >= 0 and drawn["seed"] >= 0
     assert ask(f"{server}/state", b" ")[1]["result"]["info"]["error"]["type"] == "no_episode_id"
     assert ask(f"{server}/step", b"{")[0] == 400
-    status, body = ask(f"{server}/rest", asked)
-    assert status == 404 and "method: 'rest' was given, allowed: reset, step" in body["error"]
+    assert ask(f"{server}/rest", asked)[0] == 404
 
 
 def test_arguments_come_in_upstreams_order() -> None:
@@ -200,13 +199,10 @@ def test_a_search_beyond_the_timeout_has_upstreams_result(opponent: str) -> None
 
 REFUSED = [
     ("opponent", "nobody", "leduc_poker"),
-    ("opponent", 5, "leduc_poker"),
     ("opponent", None, "leduc_poker"),
-    ("task_id", -1, "unknown"),
     ("task_id", "200000000", "unknown"),  # as a text only for reset
     ("task_id", 200000000.5, "unknown"),
     ("seed", 1.5, "leduc_poker"),
-    ("seed", 2**32, "leduc_poker"),
     ("base_url", 5, "leduc_poker"),
 ]
 """Arguments of upstream's ``evaluate``, of which the game is played by nobody, and the name in its result."""
@@ -242,16 +238,15 @@ def test_reset_reads_task_ids_of_other_types() -> None:
             actor.reset(given, 3, "random")
 
 
-@pytest.mark.parametrize("given", ["x", 1.5, []])
-def test_a_trace_of_no_task_id_is_over(given: Any) -> None:
-    turn = TraceActor(ServeOptions(env="trace")).reset(given, 0)
+def test_a_trace_of_no_task_id_is_over() -> None:
+    turn = TraceActor(ServeOptions(env="trace")).reset("x", 0)
     assert (turn["reward"], turn["done"], turn["truncated"], turn["episode_id"]) == (0.0, True, True, None)
     assert (turn["info"]["task_id"], turn["info"]["error"]["type"]) == (None, "generation_error")
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("model", 5), ("base_url", None), ("timeout", "x"), ("temperature", -1), ("api_key", 5), ("seed", 1.5)],
+    [("model", 5), ("base_url", None), ("timeout", "x"), ("api_key", 5), ("seed", 1.5)],
 )
 def test_evaluate_of_a_trace_answers_odd_types_with_a_result(name: str, value: Any) -> None:
     actor = TraceActor(ServeOptions(env="trace"))
@@ -460,24 +455,13 @@ def test_the_injector_is_the_one_of_local_play(injector: str) -> None:
         TraceActor(ServeOptions(env="trace", injector="afine"))
 
 
-def test_the_command_names_the_injector(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_names_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[ServeOptions] = []
     monkeypatch.setattr("gamespiel.serving.run.serve", seen.append)
-    assert main(["serve", "--env", "trace"]) == main(["serve", "--env", "trace", "--injector", "affine"]) == 0
-    assert [options.injector for options in seen] == ["safe", "affine"]
-    assert main(["serve", "--env", "openspiel", "--injector", "affine"]) == 2
-    assert "injector: 'affine' was given, allowed: with --env trace only" in capsys.readouterr().err
-
-
-def test_the_command_names_key_hosts_and_upstreams_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[ServeOptions] = []
-    monkeypatch.setattr("gamespiel.serving.run.serve", seen.append)
-    assert main(["serve"]) == main(["serve", "--key_hosts", ""]) == 0
+    assert main(["serve", "--env", "trace", "--injector", "affine"]) == 0
     assert main(["serve", "--key_hosts", "a.org,*.b.org", "--upstream_search"]) == 0
-    assert [(options.key_hosts, options.upstream_search) for options in seen] == [
-        ((), False), ((), False), (("a.org", "*.b.org"), True),
+    assert [(options.injector, options.key_hosts, options.upstream_search) for options in seen] == [
+        ("affine", (), False), ("safe", ("a.org", "*.b.org"), True),
     ]  # fmt: skip
 
 

@@ -1,12 +1,17 @@
-"""HTTP in which a request must arrive in bounded time, so that slow clients cannot keep all connections."""
+"""uvicorn in bounded time: for requests to arrive, as slow clients could keep all connections, and to end."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import h11
+import uvicorn
+from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from gamespiel.serving.app import GRACE
 
 ARRIVAL = 30.0
 """Seconds from a request's first byte, or from the connection, to the request's last byte."""
@@ -52,3 +57,30 @@ class Protocol(H11Protocol):
         if self._late is not None:
             self._late.cancel()
         self._late = None
+
+
+class Http(uvicorn.Server):
+    """uvicorn, which ends in bounded time.
+
+    Args:
+        app: The application.
+    """
+
+    def __init__(self, app: Starlette) -> None:
+        config = uvicorn.Config(
+            app,
+            http=Protocol,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # by which a caller could give itself any address
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=GRACE + 2,
+        )
+        super().__init__(config)
+        self._server = app.state.server
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends the calls under way, and waits for them as uvicorn does."""
+        self._server.end()
+        await super().shutdown(sockets)
