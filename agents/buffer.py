@@ -22,10 +22,10 @@ from torch import Tensor
 from gamespiel.agents import transfer
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.advantages import KnownValues, gae, normalize_by_group
+from gamespiel.agents.rollout import Episode
 from gamespiel.agents.sampling.decisions import Decision
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens import Positions, Tokens
 from gamespiel.agents.tokens.constraints import ActionTrie
-from gamespiel.agents.tokens.index import Positions
 
 
 class TurnBatch(NamedTuple):
@@ -173,6 +173,18 @@ class TurnBuffer:
         for turn, decision in enumerate(self.decisions):
             turns.setdefault(decision.prompt, []).append(turn)
         return list(turns.values())
+
+    def fill(self, episodes: Sequence[Episode], cut_penalty: float) -> None:
+        """Removes all turns, and adds those of whole episodes; a reply that was cut loses ``cut_penalty``."""
+        self.reset()
+        for episode in episodes:
+            for turn in episode.turns:
+                decision = turn.decision
+                assert decision is not None and decision.value is not None  # the policy's, with its value
+                reward = turn.reward - cut_penalty * decision.cut
+                self.add(episode.index, decision, reward, decision.value, episode.group)
+            if episode.truncated:
+                self.bootstrap(episode.index, episode.last_value)
 
     def bootstrap(self, episode: int, last_value: float) -> None:
         """Sets the critic's estimate of the last state of an episode that was cut."""

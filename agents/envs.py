@@ -223,7 +223,7 @@ class TextEnvs:
         frames = self._require_slots().frames
         return [frames[i].mask for i in self._list_indices(indices)]  # type: ignore[union-attr]
 
-    def get_attr(self, name: str, indices: Sequence[int] | None = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """Returns an attribute of these environments or of their wrappers, in order.
 
         Raises:
@@ -231,21 +231,21 @@ class TextEnvs:
         """
         chosen = self._list_indices(indices)
         if self.workers is None:
-            return [self.envs[i].get_wrapper_attr(name) for i in chosen]
-        if name in ALIKE:
-            return [env.get_wrapper_attr(name) for env in self.prototypes(chosen)]
-        if name not in ATTRIBUTES:
+            return [self.envs[i].get_wrapper_attr(attr_name) for i in chosen]
+        if attr_name in ALIKE:
+            return [env.get_wrapper_attr(attr_name) for env in self.prototypes(chosen)]
+        if attr_name not in ATTRIBUTES:
             allowed = (*ATTRIBUTES, *ALIKE)
             raise ArgumentError(
-                f"attribute of environments: {name!r} was given, and workers play them; allowed: "
-                f"{', '.join(allowed)}{nearest(name, allowed)}"
+                f"attribute of environments: {attr_name!r} was given, and workers play them; allowed: "
+                f"{', '.join(allowed)}{nearest(attr_name, allowed)}"
             )
         frames = self._require_slots().frames
-        return [frames[i].attributes[name] for i in chosen]  # type: ignore[union-attr]
+        return [frames[i].attributes[attr_name] for i in chosen]  # type: ignore[union-attr]
 
-    def has_attr(self, name: str) -> bool:
+    def has_attr(self, attr_name: str) -> bool:
         """Returns whether all environments have an attribute."""
-        return all(env.has_wrapper_attr(name) for env in self.envs)
+        return all(env.has_wrapper_attr(attr_name) for env in self.envs)
 
     def prototypes(self, indices: Sequence[int]) -> list[gym.Env[Any, Any]]:
         """Returns environments that are made as these are: these themselves, without workers."""
@@ -257,16 +257,14 @@ class TextEnvs:
     def _distinct(self) -> list[Callable[[], gym.Env[Any, Any]]]:
         return list({id(make): make for make in self._env_fns}.values())
 
-    def _list_indices(self, indices: Sequence[int] | None) -> Sequence[int]:
-        return range(self.num_envs) if indices is None else indices
+    def _list_indices(self, indices: Any) -> Sequence[int]:
+        """Returns indices as Stable-Baselines3 takes them: None for all, one, or several."""
+        if indices is None:
+            return range(self.num_envs)
+        return [indices] if isinstance(indices, int) else list(indices)
 
     def close(self) -> None:
         """Ends the threads, and closes the environments."""
-        self._end_threads()
-        for env in self.envs:
-            env.close()
-
-    def _end_threads(self) -> None:
         self.give_up_calls()
         if self._group is not None:
             self._group.close()
@@ -275,3 +273,5 @@ class TextEnvs:
             self._pool.shutdown()
             self._pool = None
         self._given_up.clear()
+        for env in self.envs:
+            env.close()

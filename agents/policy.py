@@ -28,8 +28,7 @@ from gamespiel.agents.engines import Budgets, Engine, is_small, kernels, make_en
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
 from gamespiel.agents.models import NEWEST, memory
-from gamespiel.agents.models.adapter_sets import AdapterSets
-from gamespiel.agents.models.adapters import add_adapters
+from gamespiel.agents.models.adapters import AdapterSets, add_adapters
 from gamespiel.agents.models.loading import check_base, load_base, load_tokenizer
 from gamespiel.agents.models.optimizer import ScaledAdamW
 from gamespiel.agents.sampling.decisions import Answer, Decision, Request
@@ -167,14 +166,38 @@ class LLMPolicy(MaskableActorCriticPolicy):
         self.adapters = AdapterSets(self.model)
         self.sampler: Sampler = EngineSampler(self.engine, self.adapters, self.value_of)
         self.scorer = Scorer(self.engine, self.adapters, self.value_of)
-        self.answers: Answers = self._make_answers(choosing)
-        self.optimizer = self._make_optimizer(lr_schedule(1.0))
+        self.answers: Answers
+        if choosing:
+            n_actions = int(action_space.n)  # type: ignore[attr-defined]
+            self.answers = LegalAnswers(self.codec, n_actions, by_name=answer == "name")
+        else:
+            self.answers = Replies(self.free_text(max_new_tokens, temperature))
+        self.optimizer = ScaledAdamW(
+            [
+                {"params": self.adapter_parameters(), "lr_scale": 1.0},
+                {"params": list(self.value_head.parameters()), "lr_scale": critic_lr_multiplier},
+            ],
+            lr=lr_schedule(1.0),
+            betas=betas,
+            weight_decay=weight_decay,
+        )
         kernels.switch(self, self.model_settings.kernels)
 
     def _load_model(self, device: str) -> None:
         """Loads the base model, and adds adapters and the value head."""
         base = load_base(self.model_settings, device, self.seed)
-        self.codec = self._make_codec(base.config)
+        # Positions are kept for the longest answer, unless it is a name.
+        choosing, numbers = self.decode == "choice", self.answer == "id"
+        answer_tokens = 0 if choosing else self.max_new_tokens
+        if choosing and numbers:
+            answer_tokens = len(str(int(self.action_space.n) - 1))  # type: ignore[attr-defined]
+        self.codec = ChatCodec(
+            load_tokenizer(self.model_settings),
+            numbers=choosing and numbers,
+            think=self.think,
+            positions=positions_of(base.config),
+            answer_tokens=answer_tokens,
+        )
         self.conversations = ConversationCodec(self.codec, self.context_tokens)
         check_base(base, self.codec, self.model_settings.model_name)
         self.model = add_adapters(base, self.lora_settings, self.seed)
@@ -184,37 +207,6 @@ class LLMPolicy(MaskableActorCriticPolicy):
         nn.init.zeros_(self.value_head.bias)
         if torch.device(device).type == "cpu" and is_small(self.model):
             memory.keep_freed()
-
-    def _make_codec(self, config: Any) -> ChatCodec:
-        """Returns the codec, which keeps positions for the longest answer, unless it is a name."""
-        choosing, numbers = self.decode == "choice", self.answer == "id"
-        answer_tokens = 0 if choosing else self.max_new_tokens
-        if choosing and numbers:
-            answer_tokens = len(str(int(self.action_space.n) - 1))  # type: ignore[attr-defined]
-        return ChatCodec(
-            load_tokenizer(self.model_settings),
-            numbers=choosing and numbers,
-            think=self.think,
-            positions=positions_of(config),
-            answer_tokens=answer_tokens,
-        )
-
-    def _make_optimizer(self, rate: float) -> ScaledAdamW:
-        return ScaledAdamW(
-            [
-                {"params": self.adapter_parameters(), "lr_scale": 1.0},
-                {"params": list(self.value_head.parameters()), "lr_scale": self.critic_lr_multiplier},
-            ],
-            lr=rate,
-            betas=self.betas,
-            weight_decay=self.weight_decay,
-        )
-
-    def _make_answers(self, choosing: bool) -> Answers:
-        if choosing:
-            n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
-            return LegalAnswers(self.codec, n_actions, by_name=self.answer == "name")
-        return Replies(self.free_text(self.max_new_tokens, self.temperature))
 
     def free_text(self, max_new_tokens: int, temperature: float = 1.0) -> FreeText:
         """Returns the constraint of replies over the whole vocabulary."""

@@ -1,6 +1,7 @@
-"""Proximal policy optimisation of language models over turns, on Stable-Baselines3.
+"""Proximal policy optimisation of language models over turns.
 
-One class, in one file: the loop, with what Stable-Baselines3 expects of an algorithm around it.
+``LLMPPO.learn`` is the loop. A step is ``play_step`` and ``train``, one after the other below it.
+``gamespiel.agents.sb3`` has what Stable-Baselines3 needs around it.
 """
 
 from __future__ import annotations
@@ -8,35 +9,27 @@ from __future__ import annotations
 from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
 
 # isort: split
-import dataclasses
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium import spaces
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
-from stable_baselines3.common.utils import FloatSchedule, check_for_correct_spaces, update_learning_rate
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from torch.nn.utils import get_total_norm
 
-from gamespiel.agents import arguments, saving, transfer
-from gamespiel.agents.archive import Place, describe_system, read_archive
+from gamespiel.agents import transfer
 from gamespiel.agents.buffer import TurnBuffer
-from gamespiel.agents.collector import Collector
+from gamespiel.agents.collector import Collector, OnTurns
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings, with_changes
 from gamespiel.agents.learning.advantages import FindValues, explained_variance
 from gamespiel.agents.learning.coefficients import AdaptiveKLController, Coefficients, Shaped, schedule_of
 from gamespiel.agents.learning.divergence import Backoff, DivergedError, SkippedUpdates
-from gamespiel.agents.learning.progress_bar import ProgressBar, list_callbacks
+from gamespiel.agents.learning.metrics import rollout_metrics
 from gamespiel.agents.learning.snapshots import Average, Magnet
 from gamespiel.agents.learning.terms import load_term
 from gamespiel.agents.models import AVERAGE, MAGNET, NEWEST
@@ -44,14 +37,18 @@ from gamespiel.agents.models.memory import used_memory
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.rollout import Episode
+from gamespiel.agents.sampling import noise
+from gamespiel.agents.sb3 import EpisodeAlgorithm, ProgressBar, check_env, list_callbacks
 from gamespiel.agents.self_play import SelfPlay
 from gamespiel.agents.starts import Starts
 from gamespiel.agents.update import Update
 from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.arguments import check_least
 from task_gym.errors import ArgumentError
+from task_gym.samplers import Start
 
 
-class LLMPPO(OnPolicyAlgorithm):
+class LLMPPO(EpisodeAlgorithm):
     """PPO whose policy is a language model and whose rollout is a step of whole episodes.
 
     A step draws the seeds of exactly ``batch_size`` episodes, plays all of them to the end, then makes
@@ -90,7 +87,6 @@ class LLMPPO(OnPolicyAlgorithm):
         TypeError: there is no such hyper-parameter.
     """
 
-    policy: LLMPolicy  # type: ignore[assignment]
     rollout_buffer: TurnBuffer  # type: ignore[assignment]
     policy_aliases: ClassVar[dict[str, type[Any]]] = {"LLMPolicy": LLMPolicy}
 
@@ -120,130 +116,86 @@ class LLMPPO(OnPolicyAlgorithm):
         for name, value in {"learning_rate": learning_rate, "ent_coef": ent_coef, "lam": gae_lambda}.items():
             if value is not None and not callable(value):
                 changes[name] = value
-        if _init_setup_model:
-            arguments.check_arguments(env, total_steps)
-        self.hyperparameters = chosen = with_changes(
-            hyperparameters or Hyperparameters(), changes, "LLMPPO()"
-        )
+        if _init_setup_model and env is None:
+            raise ArgumentError("env: none was given, allowed: a TextVecEnv, or one environment of texts")
+        if _init_setup_model and total_steps is not None:
+            check_least("total_steps", total_steps, 1)
+        numbers = with_changes(hyperparameters or Hyperparameters(), changes, "LLMPPO()")
         super().__init__(
-            policy,  # type: ignore[arg-type]
-            env,  # type: ignore[arg-type]
-            learning_rate=schedule_of(learning_rate, chosen.lr_schedule, chosen.learning_rate),
-            n_steps=chosen.batch_size,
-            gamma=chosen.gamma,
-            gae_lambda=chosen.lam,
-            ent_coef=0.0,
-            vf_coef=chosen.vf_coef,
-            max_grad_norm=chosen.max_grad_norm,
-            use_sde=False,
-            sde_sample_freq=-1,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=dict(policy_kwargs or {}),
-            verbose=verbose,
-            seed=seed,
-            device=arguments.check_device(device),
-            _init_setup_model=False,
-            supported_action_spaces=(spaces.Discrete, spaces.Text),
-        )
-        self.entropy_schedule = FloatSchedule(schedule_of(ent_coef, chosen.ent_schedule, chosen.ent_coef))
-        self._set_up_others(self_play, starts, kl)
+            policy, env, numbers,
+            learning_rate=schedule_of(learning_rate, numbers.lr_schedule, numbers.learning_rate),
+            policy_kwargs=policy_kwargs, tensorboard_log=tensorboard_log, verbose=verbose, seed=seed,
+            device=device,
+        )  # fmt: skip
         named = hyperparameters is not None or "num_train_steps" in changes
-        self.total_steps = chosen.num_train_steps if total_steps is None and named else total_steps
-        self.step, self.seconds, self.ranks = 0, 0.0, ranks
-        self.find_values = find_values
-        for path in chosen.terms:
-            load_term(path)  # an error now, and not after the first step's games
+        self.total_steps = numbers.num_train_steps if total_steps is None and named else total_steps
+        self.step, self.seconds, self.ranks, self.find_values = 0, 0.0, ranks, find_values
         self._tokens = 0  # that the model read in this step
-        #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
-        self.on_progress: Callable[[str, int, int], None] = _no_progress
-        if _init_setup_model:
-            self._setup_model()
-
-    def _set_up_others(
-        self, self_play: SelfPlaySettings | None, starts: Starts | None, kl: AdaptiveKLController | None
-    ) -> None:
-        """Makes what the policy is compared with, what it plays against, and what divergence changes."""
         self.last_episode: Episode | None = None
-        #: The changes that divergence has made to the learning rate, and the updates that were skipped.
-        self.backoff, self.skipped = Backoff(), SkippedUpdates()
-        chosen = self.hyperparameters
+        #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
+        self.on_progress: Callable[[str, int, int], None] = lambda phase, done, total: None
+
+        # What decides the starts, and who plays the other seats.
         if self_play is not None and starts is not None:
             raise ArgumentError(
                 "starts: a curriculum or a store of failures was given with self_play, allowed: at most one "
                 "of them, because games are judged against an opponent"
             )
         self.starts = starts
-        #: Parts of a round (``TextEnvs.parts``), which a run keeps. The first environments decide it.
-        self.parts: int | None = self.env.parts if isinstance(self.env, TextVecEnv) else None
-        horizon = chosen.kl_horizon if chosen.adaptive_kl else None
-        self.kl = kl or AdaptiveKLController(chosen.init_kl_coef, chosen.target_kl, horizon)
-        self.magnet_schedule = Shaped(chosen.magnet_schedule, chosen.magnet_coef, chosen.magnet_end)
-        #: The moving reference; None without one.
-        self.magnet = Magnet(chosen.magnet_every, chosen.magnet_rate) if chosen.magnet_coef > 0 else None
-        #: The result, if that is not the newest policy.
-        self.average = Average(chosen.average_decay) if chosen.average_decay > 0 else None
         #: Self-play's pool; None if the environment plays the other seats.
         self.self_play = None if self_play is None else SelfPlay(self_play)
-        arguments.check_env(self.env, self_play)
+        check_env(self.env, self_play)
+        #: Parts of a round (``TextEnvs.parts``), which a run keeps. The first environments decide it.
+        self.parts: int | None = self.env.parts if isinstance(self.env, TextVecEnv) else None
 
-    def set_env(self, env: Any, force_reset: bool = True) -> None:
-        """Takes other environments of the same spaces, any number of them.
-
-        Raises:
-            ArgumentError: an environment takes its starts from a sampler itself.
-            SeatsError: not all seats of its games can learn, as self-play asks for.
-            ValueError: other spaces, or no ``TextVecEnv``.
-        """
-        wrapped = self._wrap_env(env, self.verbose)
-        arguments.check_env(wrapped, None if self.self_play is None else self.self_play.settings)
-        check_for_correct_spaces(wrapped, self.observation_space, self.action_space)
-        self.n_envs = wrapped.num_envs  # no result depends on it, so it may change
-        if self.parts is None and isinstance(wrapped, TextVecEnv):
-            self.parts = wrapped.parts
-        super().set_env(wrapped, force_reset)
-
-    def _forget_others(self) -> None:
-        """Forgets all snapshots: they are named by their steps, which begin again."""
-        if self.magnet is not None:
-            self.magnet.snapshot = None
-        if self.average is not None:
-            self.average.snapshot = None
-        if self.self_play is not None:
-            self.self_play.forget_members(self.policy.sampler)
-            self.self_play = SelfPlay(self.self_play.settings)
-
-    @staticmethod
-    def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
-        if isinstance(env, gym.Env) and isinstance(env.observation_space, spaces.Text):
-            return TextVecEnv([lambda: Monitor(env)])
-        return BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+        # What weighs the terms of the loss, and what the policy is compared with.
+        self.entropy_schedule = FloatSchedule(schedule_of(ent_coef, numbers.ent_schedule, numbers.ent_coef))
+        horizon = numbers.kl_horizon if numbers.adaptive_kl else None
+        self.kl = kl or AdaptiveKLController(numbers.init_kl_coef, numbers.target_kl, horizon)
+        self.magnet_schedule = Shaped(numbers.magnet_schedule, numbers.magnet_coef, numbers.magnet_end)
+        #: The moving reference; None without one.
+        self.magnet = Magnet(numbers.magnet_every, numbers.magnet_rate) if numbers.magnet_coef > 0 else None
+        #: The result, if that is not the newest policy.
+        self.average = Average(numbers.average_decay) if numbers.average_decay > 0 else None
+        #: The changes that divergence has made to the learning rate, and the updates that were skipped.
+        self.backoff, self.skipped = Backoff(), SkippedUpdates()
+        for path in numbers.terms:
+            load_term(path)  # an error now, and not after the first step's games
+        if _init_setup_model:
+            self._setup_model()
 
     def _setup_model(self) -> None:
+        numbers = self.hyperparameters
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
         self.seed = self.seed or 0
         # ``policy_kwargs`` stays as the caller gave it, because ``load`` compares it.
         keywords: dict[str, Any] = {
             "seed": self.seed,
-            "critic_lr_multiplier": self.hyperparameters.critic_lr_multiplier,
-            "betas": (self.hyperparameters.adam_beta1, self.hyperparameters.adam_beta2),
-            "max_new_tokens": self.hyperparameters.max_new_tokens,
-            "temperature": self.hyperparameters.temperature,
+            "critic_lr_multiplier": numbers.critic_lr_multiplier,
+            "betas": (numbers.adam_beta1, numbers.adam_beta2),
+            "max_new_tokens": numbers.max_new_tokens,
+            "temperature": numbers.temperature,
             **self.policy_kwargs,
             "device": str(self.device),
         }
         make_policy: type[LLMPolicy] = self.policy_class  # type: ignore[assignment]
         self.policy = make_policy(self.observation_space, self.action_space, self.lr_schedule, **keywords)
-        numbers = self.hyperparameters
         self.policy.budgets.give(numbers.tokens_per_forward, numbers.tokens_per_backward)
         self.policy.scorer.ranks = self.ranks
         self.ranks.reserve(self.policy.trainable_parameters())
         self.rollout_buffer = TurnBuffer(
             self.gamma, self.gae_lambda, numbers.normalize_advantage, self.device, numbers.advantage_scale
         )
-        arguments.check_magnet(self)
-
-    # -- the loop ------------------------------------------------------------------------------------------
+        # The divergence of replies is found from the magnet's states, behind the head without adapters.
+        head = self.policy.model.get_base_model().get_output_embeddings()
+        exact = not self.policy.answers.masked and numbers.kl_estimator == "exact"
+        if self.magnet is not None and exact and hasattr(head, "base_layer"):
+            raise ArgumentError(
+                f"magnet_coef: {numbers.magnet_coef!r} was given with adapters on the model's head and "
+                "kl_estimator 'exact', which reads replies behind the head without them; allowed: "
+                "kl_estimator 'k3', or adapters elsewhere (target_modules)"
+            )
 
     def learn(
         self,
@@ -270,11 +222,7 @@ class LLMPPO(OnPolicyAlgorithm):
         if total_timesteps is None and self.total_steps is None:
             raise ValueError("learn() needs total_timesteps, or total_steps in the constructor")
         if reset_num_timesteps:
-            self.step = 0
-            self._forget_others()
-        if self._last_obs is None:
-            # Otherwise every environment would be reset once for nothing: this class gives the seeds.
-            self._last_obs = np.empty(0, dtype=object)
+            self._begin_again()
         by_steps = total_timesteps is None
         if progress_bar:
             callback = [*list_callbacks(callback), ProgressBar(by_steps)]
@@ -285,10 +233,10 @@ class LLMPPO(OnPolicyAlgorithm):
         callback.on_training_start(locals(), globals())
         self._require_same_state("at the start")
         while self.step < self.total_steps if by_steps else self.num_timesteps < total_timesteps:  # type: ignore[operator]
-            self._update_progress(None if by_steps else total_timesteps)
+            self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
             callback.on_rollout_start()  # before the clock: checkpoints and evaluations happen there
             started = time.perf_counter()
-            if not self.collect_rollouts(self.env, callback):
+            if not self.collect_rollouts(self.env, callback):  # which calls ``play_step``
                 break
             collected = time.perf_counter()
             self.train()
@@ -301,56 +249,52 @@ class LLMPPO(OnPolicyAlgorithm):
         callback.on_training_end()
         return self
 
-    def _update_progress(self, limit: int | None) -> None:
-        if self.total_steps is not None:
-            self._current_progress_remaining = max(0.0, 1.0 - self.step / self.total_steps)
-        elif limit is not None:
-            self._update_current_progress_remaining(self.num_timesteps, limit)
+    # -- a step: draw starts, play, find advantages; make passes, adapt ------------------------------------
 
-    def collect_rollouts(self, env: Any, callback: BaseCallback) -> bool:  # type: ignore[override]
-        """Plays this step's episodes into the buffer; returns False, unchanged, if it was stopped.
-
-        A callback stops it after a round, ``task_gym.remote.loop.abandoning`` while it waits for a server.
+    def play_step(self, env: TextVecEnv, on_turns: OnTurns) -> list[Episode] | None:
+        """Plays this step's episodes into the buffer; returns them, or None, unchanged, if it was stopped.
 
         Raises:
-            ValueError: the environment is no ``TextVecEnv``.
             DivergedError: the model's logits are not finite.
+            RankFailedError: another rank met an error.
         """
-        if not isinstance(env, TextVecEnv):
-            raise ValueError(
-                f"LLMPPO collects from a TextVecEnv, got {type(env).__name__}: wrap the environments in one"
-            )
-        counted = self.num_timesteps
+        numbers, buffer, counted = self.hyperparameters, self.rollout_buffer, self.num_timesteps
 
-        def on_turns(dones: list[bool], learned: int) -> bool:
-            self.num_timesteps += learned
-            callback.update_locals({"self": self, "env": env, "dones": np.array(dones)})
-            return callback.on_step()
+        # Draw the starts: each has a seed, and a sampler may choose task, opponent and seed.
+        seeds = noise.episode_seeds(self.seed or 0, self.step, numbers.batch_size)
+        starts = [Start(seed=seed) for seed in seeds]
+        if self.starts is not None:
+            starts = self.starts.draw(self.step, seeds)
 
+        # Play them to the end: each rank its share, and then all have all episodes.
         collector = self.make_collector()
-        episodes = collector.collect(env, on_turns)
+        episodes = collector.collect(env, starts, on_turns)
         if episodes is None:
             self.num_timesteps = counted
-            return False
+            return None
         self.num_timesteps = counted + collector.learned
-        for name, value in collector.metrics.items():
+        self._tokens, self.last_episode = collector.tokens, episodes[0]
+
+        # Find the advantages: from the critic's values, or from what is known without it.
+        played = [episode for episode in episodes if not episode.fault]
+        buffer.fill(played, numbers.cut_penalty)
+        known = self.find_values and self.find_values(played)
+        buffer.compute_returns_and_advantage(known)
+        if known:
+            buffer.merge_turns(known, all_actions=numbers.all_actions)
+
+        # Report the outcomes, to the samplers too.
+        metrics = dict(collector.metrics)
+        for name, variance in buffer.variances.items():
+            metrics[f"rollout/advantage_variance/{name}"] = variance
+        metrics |= {f"rollout/{name}": value for name, value in rollout_metrics(episodes).items()}
+        if self.starts is not None:
+            self.starts.record(starts, [episode.info for episode in episodes])
+            metrics |= self.starts.metrics()
+        metrics["rollout/tokens_per_decision"] = self._tokens / max(1, collector.learned)
+        for name, value in metrics.items():
             self.logger.record(name, value)
-        self._tokens = collector.tokens
-        self.logger.record("rollout/tokens_per_decision", self._tokens / max(1, collector.learned))
-        self.last_episode = episodes[0]
-        callback.on_rollout_end()
-        return True
-
-    def make_collector(self) -> Collector:
-        """Returns what plays this step's episodes into the buffer."""
-        return Collector(
-            self.policy, self.rollout_buffer, self.hyperparameters, seed=self.seed or 0, step=self.step,
-            starts=self.starts, self_play=self.self_play, parts=self.parts or 1, ranks=self.ranks,
-            find_values=self.find_values,
-            on_progress=self.on_progress,
-        )  # fmt: skip
-
-    # -- the update ----------------------------------------------------------------------------------------
+        return episodes
 
     def train(self) -> None:
         """Makes ``ppo_epochs`` passes over the buffer's turns (see ``Update``), then adapts the KL weight.
@@ -359,42 +303,55 @@ class LLMPPO(OnPolicyAlgorithm):
             DivergedError: three updates in a row were not finite, or the weights are not.
             MemoryLimitError: not even one turn fits into memory.
         """
-        buffer = self.rollout_buffer
+        numbers, buffer, policy = self.hyperparameters, self.rollout_buffer, self.policy
         if not len(buffer):
             return  # every episode was a fault
-        self._update_learning_rate(self.policy.optimizer)
+        already_read = policy.scorer.tokens_read
+
+        # Weigh the terms of the loss, which the scorer may need a magnet for.
+        self._update_learning_rate(policy.optimizer)
         self.ent_coef = self.entropy_schedule(self._current_progress_remaining)
-        read = self.policy.scorer.tokens_read
-        coefficients = Coefficients.for_step(
-            self.hyperparameters,
-            ent_coef=self.ent_coef,
-            kl_coef=self.kl.coefficient,
-            magnet_coef=self._pull_of_magnet(),
-        )
+        magnet_coef = 0.0
+        if self.magnet is not None:
+            magnet = self.magnet.move(policy.adapters.learning, self.step)
+            policy.scorer.publish(MAGNET, magnet.adapters)
+            magnet_coef = self.magnet_schedule(self._current_progress_remaining)
+            self.logger.record("train/magnet_coef", magnet_coef)
+            self.logger.record("train/magnet_step", magnet.step)
+        coefficients = Coefficients(
+            cliprange=numbers.cliprange, vf_coef=numbers.vf_coef, ent_coef=self.ent_coef,
+            kl_coef=self.kl.coefficient, magnet_coef=magnet_coef, legal_coef=numbers.legal_coef,
+            legal_target=numbers.legal_target, sampler_weight_cap=numbers.sampler_weight_cap,
+        )  # fmt: skip
+
+        # Make the passes.
         means = Update(
-            self.policy, buffer, self.hyperparameters, coefficients, magnet=self.magnet is not None,
-            reference=self.kl.needs_divergence(self.step),
-            terms=[load_term(path) for path in self.hyperparameters.terms],
+            policy, buffer, numbers, coefficients, magnet=self.magnet is not None,
+            reference=self.kl.needs_divergence(self.step), terms=[load_term(path) for path in numbers.terms],
             seed=self.seed or 0, step=self.step, skipped=self.skipped, ranks=self.ranks,
             on_progress=self.on_progress,
         ).run()  # fmt: skip
         # The largest weight of all is not finite if any is not; a GPU is waited for once.
-        if not get_total_norm(self.policy.trainable_parameters(), math.inf).isfinite():
+        if not get_total_norm(policy.trainable_parameters(), math.inf).isfinite():
             # Here, before they are saved as a checkpoint, or evaluated.
             raise DivergedError(f"step {self.step + 1}: it left weights that are not finite", self.step)
         self._require_same_state(f"after the update of step {self.step + 1}")
-        self._n_updates += math.ceil(means["epochs"])
+
+        # Adapt the KL weight.
         means.floor(*(name for name in ("kl_ref", "approx_kl", "kl_magnet") if name in means))
         if "kl_ref" in means:  # or it was not measured, or every update was skipped
             self.kl.update(means["kl_ref"], buffer.turns)
+
+        # Report.
+        self._n_updates += math.ceil(means["epochs"])
         assert buffer.returns is not None
         explained = explained_variance(np.array(buffer.values), buffer.returns, buffer.weights)
         means.record("explained_variance", explained)
-        read = self.ranks.total(self.policy.scorer.tokens_read - read)
+        read = self.ranks.total(policy.scorer.tokens_read - already_read)
         self._tokens += read
-        budgets = self.policy.budgets
-        budgets.tokens_per_forward = min(self.ranks.gather(budgets.tokens_per_forward))
         means.record("tokens_per_decision", read / buffer.turns)
+        budgets = policy.budgets
+        budgets.tokens_per_forward = min(self.ranks.gather(budgets.tokens_per_forward))
         means.record("tokens_per_forward", budgets.tokens_per_forward)
         means.record("tokens_per_backward", budgets.tokens_per_backward)
         budgets.end_step()
@@ -402,41 +359,46 @@ class LLMPPO(OnPolicyAlgorithm):
             self.logger.record(f"train/{name}", value)
         self.logger.record("train/kl_coef", self.kl.coefficient)
 
+    # -- what a step needs ---------------------------------------------------------------------------------
+
+    def make_collector(self) -> Collector:
+        """Returns what plays this step's episodes."""
+        return Collector(
+            self.policy, seed=self.seed or 0, step=self.step, self_play=self.self_play,
+            parts=self.parts or 1, ranks=self.ranks, on_progress=self.on_progress,
+        )  # fmt: skip
+
+    def _update_learning_rate(self, optimizers: Any) -> None:
+        """Sets the scheduled rate, lowered as far as warm-up and divergence lower it."""
+        numbers = self.hyperparameters
+        rate = self.lr_schedule(self._current_progress_remaining) * self.backoff.rate_factor
+        learned = self.step - numbers.critic_warmup_steps
+        if learned >= 0:  # the critic's first steps have all of it
+            rate *= min(1.0, (learned + 1) / (numbers.lr_warmup_steps + 1))
+        self.logger.record("train/learning_rate", rate)
+        for optimizer in optimizers if isinstance(optimizers, list) else [optimizers]:
+            update_learning_rate(optimizer, rate)
+
     def _require_same_state(self, when: str) -> None:
         """Raises RanksDifferError unless all ranks have the same weights, and have counted the same."""
         if self.ranks.size == 1:
             return
         counted = (self.step, self.num_timesteps, self.kl.coefficient, self.backoff, self.seed)
-        own = hashlib.blake2b(repr(counted).encode())
+        digest = hashlib.blake2b(repr(counted).encode())
         for tensor in transfer.read(*self.policy.trainable_parameters()):
-            own.update(tensor.contiguous().view(torch.uint8).numpy().data)
-        self.ranks.require_same(f"weights or counters {when}", own.digest())
+            digest.update(tensor.contiguous().view(torch.uint8).numpy().data)
+        self.ranks.require_same(f"weights or counters {when}", digest.digest())
 
-    def _pull_of_magnet(self) -> float:
-        """Returns the weight of the divergence from this step's magnet, which the scorer knows then."""
-        if self.magnet is None:
-            return 0.0
-        magnet = self.magnet.move(self.policy.adapters.learning, self.step)
-        self.policy.scorer.publish(MAGNET, magnet.adapters)
-        weight = self.magnet_schedule(self._current_progress_remaining)
-        self.logger.record("train/magnet_coef", weight)
-        self.logger.record("train/magnet_step", magnet.step)
-        return weight
-
-    def _update_learning_rate(self, optimizers: Any) -> None:
-        """Sets the scheduled rate, lowered as far as warm-up and divergence lower it."""
-        rate = self.lr_schedule(self._current_progress_remaining) * self.backoff.rate_factor
-        rate *= self._warmed_up
-        self.logger.record("train/learning_rate", rate)
-        for optimizer in optimizers if isinstance(optimizers, list) else [optimizers]:
-            update_learning_rate(optimizer, rate)
-
-    @property
-    def _warmed_up(self) -> float:
-        """The share of the learning rate that warm-up allows: the critic's first steps have all of it."""
-        numbers = self.hyperparameters
-        learned = self.step - numbers.critic_warmup_steps
-        return 1.0 if learned < 0 else min(1.0, (learned + 1) / (numbers.lr_warmup_steps + 1))
+    def _begin_again(self) -> None:
+        """Counts steps from 0 again, and forgets all snapshots, which are named by their steps."""
+        self.step = 0
+        if self.magnet is not None:
+            self.magnet.snapshot = None
+        if self.average is not None:
+            self.average.snapshot = None
+        if self.self_play is not None:
+            self.self_play.forget_members(self.policy.sampler)
+            self.self_play = SelfPlay(self.self_play.settings)
 
     def _log_step(self, collecting: float, whole: float) -> None:
         self.seconds += whole
@@ -452,80 +414,6 @@ class LLMPPO(OnPolicyAlgorithm):
         self.logger.record("machine/tokens_per_second", self._tokens / max(whole, 1e-9))
         self.logger.record("machine/memory_gib", used_memory(self.policy.engine.device) / 2**30)
 
-    # -- Stable-Baselines3's saving ------------------------------------------------------------------------
-
-    def save(
-        self, path: Place, exclude: Iterable[str] | None = None, include: Iterable[str] | None = None
-    ) -> None:
-        """Writes the model, without the base and the environments, to a file that has no pickles.
-
-        Functions (of schedules), controllers and classes that are not GameSpiel's are left out; ``load`` asks
-        for them.
-
-        Args:
-            path: A path, which gets ``.zip`` if it has no ending, or a binary file that is open.
-            exclude: Is taken for Stable-Baselines3's callers; everything that is written belongs together.
-            include: Must be empty: attributes as they are would be pickles.
-
-        Raises:
-            ArgumentError: there is something to include, or a setting is no plain data.
-        """
-        if include := sorted(include or ()):
-            raise ArgumentError(f"save: include={include} was given, allowed: nothing")
-        saving.write_model(self, path)
-
-    @classmethod
-    def load(
-        cls,
-        path: Place,
-        env: Any = None,
-        device: torch.device | str = "auto",
-        custom_objects: dict[str, Any] | None = None,
-        print_system_info: bool = False,
-        force_reset: bool = True,
-        **kwargs: Any,
-    ) -> LLMPPO:
-        """Returns the model that ``save`` wrote; no code of the file runs.
-
-        Args:
-            path: The file, as ``save`` takes it.
-            env: The environments; None for a model that only predicts.
-            device: The model's device.
-            custom_objects: As ``kwargs``, which come before it.
-            print_system_info: Whether to print the system here and the one on which the file was written.
-            force_reset: Is taken for Stable-Baselines3's callers; every step begins new episodes anyway.
-            **kwargs: Constructor's arguments and attributes that replace saved ones: ``learning_rate``,
-                ``ent_coef``, ``kl``, ``policy_class``, ``starts``, ``total_steps``, ``seed``.
-
-        Raises:
-            ArgumentError: a hyper-parameter was given, which the saved model has already; code was saved by
-                its name and is not given; or the file is no archive (``gamespiel.agents.archive``).
-        """
-        known = {field.name for field in dataclasses.fields(Hyperparameters)} - {"learning_rate", "ent_coef"}
-        for name in sorted(known & kwargs.keys()):
-            raise ArgumentError(
-                f"load: {name}={kwargs[name]!r} was given, and a saved model keeps its hyper-parameters; "
-                "allowed: learning_rate; or make a new LLMPPO, and set_parameters(path) takes the weights"
-            )
-        archive = read_archive(path, saving.KIND, suffix="zip")
-        if print_system_info:
-            print(f"here: {describe_system()}there: {archive.system}", end="")
-        return saving.make_model(cls, archive, env, device, {**(custom_objects or {}), **kwargs})
-
-    def set_parameters(
-        self, load_path_or_dict: Any, exact_match: bool = True, device: torch.device | str = "auto"
-    ) -> None:
-        """Takes the weights and the optimizer's state from a file that ``save`` wrote, or from a mapping.
-
-        Raises:
-            ArgumentError: the file is no archive, or one of something else.
-            RuntimeError: the weights are those of another model, or of other LoRA settings.
-        """
-        if not isinstance(load_path_or_dict, dict):
-            archive = read_archive(load_path_or_dict, saving.KIND, suffix="zip")
-            load_path_or_dict = saving.parameters_of(archive)
-        super().set_parameters(load_path_or_dict, exact_match, device)
-
     def publish_result(self) -> str:
         """Returns the name under which the sampler knows the run's result: the average, if one is kept."""
         if self.average is None or self.average.snapshot is None:
@@ -533,24 +421,3 @@ class LLMPPO(OnPolicyAlgorithm):
             return NEWEST
         self.policy.sampler.publish(AVERAGE, self.average.snapshot.adapters)
         return AVERAGE
-
-    def predict(
-        self,
-        observation: Any,
-        state: tuple[np.ndarray[Any, Any], ...] | None = None,
-        episode_start: np.ndarray[Any, Any] | None = None,
-        deterministic: bool = False,
-        action_masks: Any = None,
-    ) -> tuple[np.ndarray[Any, Any], tuple[np.ndarray[Any, Any], ...] | None]:
-        """Returns actions for one or several texts under masks, true = legal; or replies, without masks.
-
-        Raises:
-            MissingMaskError: the policy chooses, and there are no masks.
-        """
-        return self.policy.predict(
-            observation, state, episode_start, deterministic, action_masks=action_masks
-        )
-
-
-def _no_progress(phase: str, done: int, total: int) -> None:
-    """Shows nothing."""

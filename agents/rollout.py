@@ -153,10 +153,19 @@ def play(
     try:
         for start in range(0, len(episodes), env.num_envs):
             wave = episodes[start : start + env.num_envs]
-            own = [_Part(env, wave[first::parts], first, parts, decide, on_step) for first in range(parts)]
-            for decided in _play_wave(own):
-                if not on_turns(decided):
-                    return None
+            all_parts = [
+                _Part(env, wave[first::parts], first, parts, decide, on_step) for first in range(parts)
+            ]
+            for part in all_parts:
+                part.begin()
+            for part in all_parts:
+                part.open()
+                part.act()
+            while live_parts := [part for part in all_parts if part.live]:
+                for part in live_parts:
+                    if not on_turns(part.finish()):
+                        return None
+                    part.act()
     except Exception:
         env.give_up_calls(join=True)
         raise
@@ -174,20 +183,6 @@ def _read_masks(env: TextEnvs, slots: list[int]) -> Masks:
     if takes_replies(env):
         return np.zeros((len(slots), 0), dtype=np.bool_)
     return np.stack(env.env_method(ACTION_MASKS, indices=slots)).astype(bool)
-
-
-def _play_wave(parts: Sequence[_Part]) -> Iterator[int]:
-    """Plays a wave to its end; yields the number of decisions after each round of a part."""
-    for part in parts:
-        part.begin()
-    for part in parts:
-        part.open()
-        part.act()
-    while any(part.live for part in parts):
-        for part in parts:
-            if part.live:
-                yield part.finish()
-                part.act()
 
 
 class _Part:

@@ -56,8 +56,9 @@ def write_model(model: Model, path: Place) -> None:
     """
     moments, groups = split_state(model.policy.optimizer.state_dict())
     snapshots, described = _take_snapshots(model)
+    policy = model.policy_class
     data = {
-        "policy_class": _name_class(model.policy_class),
+        "policy_class": None if policy is LLMPolicy else f"{policy.__module__}.{policy.__qualname__}",
         "observation_space": describe_space(model.observation_space),
         "action_space": describe_space(model.action_space),
         "n_envs": model.n_envs,
@@ -66,7 +67,7 @@ def write_model(model: Model, path: Place) -> None:
         "learning_rate": _describe_schedule(model.learning_rate),
         "ent_coef": _describe_schedule(model.entropy_schedule),
         "self_play": model.self_play and dataclasses.asdict(model.self_play.settings),
-        "kl": _describe_kl(model.kl),
+        "kl": dataclasses.asdict(model.kl) if type(model.kl) is AdaptiveKLController else repr(model.kl),
         "total_steps": model.total_steps,
         "policy_kwargs": _plain(model.policy_kwargs),
         "seed": model.seed,
@@ -115,7 +116,13 @@ def make_model(
     data, given = archive.data, dict(given)
     try:
         arguments = _arguments_of(data, given)
-        model = _construct(cls, data, env, device, arguments)
+        model = cls(env=None, device=device, _init_setup_model=False, **arguments)
+        model.observation_space = make_space(data["observation_space"])
+        model.action_space = make_space(data["action_space"])
+        model.n_envs = data["n_envs"]
+        if env is not None:
+            model.set_env(env)
+        model._setup_model()
         for name, value in given.items():
             if not hasattr(model, name):
                 raise ArgumentError(unknown("argument of load", name, sorted(_GIVEN)))
@@ -146,23 +153,6 @@ def _arguments_of(data: Mapping[str, Any], given: dict[str, Any]) -> dict[str, A
     makers = {"learning_rate": _make_schedule, "ent_coef": _make_schedule, "kl": _make_kl}
     arguments |= {name: make(name, data[name]) for name, make in makers.items() if name not in given}
     return arguments | {name: given.pop(name) for name in {*arguments, *makers} & given.keys()}
-
-
-def _construct(
-    cls: type[Model],
-    data: Mapping[str, Any],
-    env: Any,
-    device: torch.device | str,
-    arguments: Mapping[str, Any],
-) -> Model:
-    spaces = {name: make_space(data[name]) for name in ("observation_space", "action_space")}
-    model = cls(env=None, device=device, _init_setup_model=False, **arguments)
-    model.observation_space, model.action_space = spaces["observation_space"], spaces["action_space"]
-    model.n_envs = data["n_envs"]
-    if env is not None:
-        model.set_env(env)
-    model._setup_model()
-    return model
 
 
 def _restore(model: Model, archive: Archive) -> None:
@@ -223,18 +213,10 @@ def _make_schedule(argument: str, described: Any) -> Any:
     return _SCHEDULES[kind](**arguments)
 
 
-def _describe_kl(kl: Any) -> dict[str, Any] | str:
-    return dataclasses.asdict(kl) if type(kl) is AdaptiveKLController else repr(kl)
-
-
 def _make_kl(argument: str, described: Any) -> AdaptiveKLController:
     if isinstance(described, str):
         raise ArgumentError(_ask_for(argument, described))
     return AdaptiveKLController(**described)
-
-
-def _name_class(cls: type[Any]) -> str | None:
-    return None if cls is LLMPolicy else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _ask_for(argument: str, name: str) -> str:

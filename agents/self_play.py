@@ -9,7 +9,7 @@ from typing import Any
 from gamespiel.agents.hyperparameters import SelfPlaySettings
 from gamespiel.agents.learning.snapshots import Pool, Snapshot
 from gamespiel.agents.models import NEWEST
-from gamespiel.agents.models.adapter_sets import Adapters
+from gamespiel.agents.models.adapters import Adapters
 from gamespiel.agents.rollout import Episode, Masks
 from gamespiel.agents.sampling import noise
 from gamespiel.agents.sampling.decisions import Answer
@@ -112,7 +112,8 @@ class SelfPlay:
                 continue
             for episode in game.episodes:
                 scores[game.opponent].append(episode.info["score"])
-                self.pool.record(game.opponent, _points_of(episode.info["result"]))
+                points = {"win": 1.0, "draw": 0.5}.get(episode.info["result"], 0.0)
+                self.pool.record(game.opponent, points)
         return self.pool.metrics(scores)
 
 
@@ -131,11 +132,6 @@ class SeatEpisodes:
     opponent: int | None
     episodes: list[Episode]
     fault: Episode | None = None
-
-    @property
-    def learning_episodes(self) -> list[Episode]:
-        """Returns the episodes of the learning seats; for a fault the game itself."""
-        return self.episodes if self.fault is None else [self.fault]
 
 
 class Round:
@@ -174,9 +170,8 @@ class Round:
         players = []
         for episode, seat in zip(episodes, self._env.get_attr("seat", slots), strict=True):
             self._moved[episode].append(seat)
-            players.append(
-                NEWEST if self._is_learner(episode, seat) else self._names[self._opponents[episode]]
-            )
+            learner = self._both or episode in self._theirs or seat == episode % self._seats[episode]
+            players.append(NEWEST if learner else self._names[self._opponents[episode]])
         self._learned += players.count(NEWEST)
         return self._decide(texts, masks, episodes, turn, players)
 
@@ -185,13 +180,11 @@ class Round:
         learned, self._learned = self._learned, 0
         return learned
 
-    def _is_learner(self, episode: int, seat: int) -> bool:
-        return self._both or episode in self._theirs or seat == episode % self._seats[episode]
-
     def finish(self, games: Sequence[SeatEpisodes]) -> tuple[list[Episode], dict[str, float | list[float]]]:
         """Returns the episodes of the learning seats of all games of the step, and metrics of the pool."""
         metrics = self._of.finish(games)
-        episodes = [episode for game in games for episode in game.learning_episodes]
+        seats = (game.episodes if game.fault is None else [game.fault] for game in games)
+        episodes = [episode for game in seats for episode in game]
         for index, episode in enumerate(episodes):
             episode.index = index
         return episodes, metrics
@@ -274,8 +267,3 @@ def _seat_episode(game: Episode, seat: int, scores: Sequence[float], moved: Sequ
         "result": result_of(scores[seat] - max(others)),
     }
     return replace(game, info=info, turns=turns)
-
-
-def _points_of(result: str) -> float:
-    """Returns the points of a result in a win rate."""
-    return {"win": 1.0, "draw": 0.5}.get(result, 0.0)

@@ -26,7 +26,7 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling import noise
 from gamespiel.agents.scoring.scorer import Given
-from gamespiel.agents.tokens.index import Positions
+from gamespiel.agents.tokens import Positions
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +144,14 @@ class Update:
             MemoryLimitError: not even one turn fits into memory.
         """
         n, epochs = len(self.buffer), self.hyperparameters.ppo_epochs
-        self._prepare_others()
+        for name in self._others:
+            self._given[name] = self.scorer.prepare(
+                self.buffer.decisions,
+                name,
+                self._draw_batches(0),
+                estimator=self.hyperparameters.kl_estimator,
+                mass=self._mass,
+            )
         if self._score_first:
             self._score_again()
         done = 0
@@ -162,34 +169,28 @@ class Update:
 
     def _draw_batches(self, epoch: int) -> list[Positions]:
         """Returns the turns of an epoch's optimizer steps, as many as weigh enough; the last may be fewer."""
+        numbers, buffer = self.hyperparameters, self.buffer
+        if buffer.whole_episodes:  # turns that are read together stay together
+            groups = buffer.list_episodes()
+        elif numbers.minibatch_unit == "prompt":
+            groups = buffer.list_prompts()
+        else:
+            groups = [[turn] for turn in range(len(buffer))]
+        size = numbers.mini_batch_size * numbers.gradient_accumulation_steps
+        if numbers.num_minibatches:
+            size = math.ceil(len(buffer) / numbers.num_minibatches)
         drawn = 0 if self._same_forwards else epoch
         batches, turns, weight = list[Positions](), list[int](), 0.0
-        groups = self._list_groups()
         for group in noise.permutation(self.seed, self.step, drawn, len(groups)):
             turns += groups[group]
-            weight += self.buffer.weigh(np.array(groups[group]))["turns"]
-            if weight > self._batch_size - 1e-6:
+            weight += buffer.weigh(np.array(groups[group]))["turns"]
+            if weight > size - 1e-6:
                 batches.append(np.array(turns))
                 turns, weight = [], 0.0
         batches += [np.array(turns)] if turns else []
         if drawn == epoch:
             return batches
         return [batches[i] for i in noise.permutation(self.seed, self.step, epoch, len(batches))]
-
-    def _list_groups(self) -> list[list[int]]:
-        """Returns the turns that stay together, because they are read together."""
-        if self.buffer.whole_episodes:
-            return self.buffer.list_episodes()
-        if self.hyperparameters.minibatch_unit == "prompt":
-            return self.buffer.list_prompts()
-        return [[turn] for turn in range(len(self.buffer))]
-
-    @property
-    def _batch_size(self) -> int:
-        numbers = self.hyperparameters
-        if numbers.num_minibatches:
-            return math.ceil(len(self.buffer) / numbers.num_minibatches)
-        return numbers.mini_batch_size * numbers.gradient_accumulation_steps
 
     def _split_forwards(self, index: Positions) -> list[TurnBatch]:
         """Returns the parts of turns that share a forward with gradients, as far as they are this rank's."""
@@ -198,17 +199,6 @@ class Update:
         return [self.buffer.batch(index[part]) for part in self.ranks.take_share(parts)]
 
     # -- without gradients ---------------------------------------------------------------------------------
-
-    def _prepare_others(self) -> None:
-        """Asks for what the reference and the magnet make of all turns."""
-        for name in self._others:
-            self._given[name] = self.scorer.prepare(
-                self.buffer.decisions,
-                name,
-                self._draw_batches(0),
-                estimator=self.hyperparameters.kl_estimator,
-                mass=self._mass,
-            )
 
     def _score_again(self) -> None:
         """Scores the ratio's old log-probabilities by the update's own forwards, unless they are already.
@@ -222,7 +212,11 @@ class Update:
             self._scored_with, found = self.scorer.budgets.tokens_per_backward, []
             for index in self._draw_batches(0)[int(self._first_scores_itself) :]:
                 found += self._retry_in_memory(partial(self._score_batch, index), index)
-        self._put_scored(self._join_scored(found))
+        if self.ranks.size > 1:  # all ranks have what each has scored
+            log_probs = transfer.read(*(scored for _, scored in found))
+            share = [(turns, scored) for (turns, _), scored in zip(found, log_probs, strict=True)]
+            found = list(itertools.chain.from_iterable(self.ranks.gather(share)))
+        self._put_scored(found)
 
     @torch.no_grad()
     def _score_batch(self, index: Positions) -> list[_ScoredTurns]:
@@ -233,14 +227,6 @@ class Update:
             )
             for batch in self._split_forwards(index)
         ]
-
-    def _join_scored(self, found: list[_ScoredTurns]) -> list[_ScoredTurns]:
-        """Returns what all ranks have scored."""
-        if self.ranks.size == 1:
-            return found
-        own = transfer.read(*(log_probs for _, log_probs in found))
-        sent = [(turns, log_probs) for (turns, _), log_probs in zip(found, own, strict=True)]
-        return list(itertools.chain.from_iterable(self.ranks.gather(sent)))
 
     def _put_scored(self, found: Sequence[_ScoredTurns]) -> None:
         """Puts old log-probabilities into the buffer; once all turns have them, their gap is known."""
@@ -272,42 +258,7 @@ class Update:
             return self._accumulate_gradient(index)
 
         made = self._retry_in_memory(attempt, index)
-        self._join_ranks(made)
-        if self._first_scores_itself:
-            self._first_scores_itself = False
-            self._put_scored(made.scored)
-        if not made.finite:
-            self._skip_update()
-            return True
-        self.skipped.in_a_row = 0
-        self.means.merge(made.means)
-        limit = self.hyperparameters.max_step_kl
-        if limit is not None and made.means["approx_kl"] > limit:
-            return False
-        self.optimizer.step()
-        self._steps_taken += 1
-        return True
-
-    def _skip_update(self) -> None:
-        """Counts an update that is not finite, and forgets its gradient."""
-        self.optimizer.zero_grad(set_to_none=True)
-        self._skipped_here += 1
-        log.warning("step %d: an update whose loss or gradient is not finite was skipped", self.step + 1)
-        self.skipped.add(self.step)
-
-    def _accumulate_gradient(self, index: Positions) -> _Attempt:
-        """Accumulates the gradient of the mean loss of these turns, as far as this rank reads them."""
-        made = _Attempt()
-        self.optimizer.zero_grad(set_to_none=True)
-        totals = self.buffer.weigh(index)
-        for batch in self._split_forwards(index):
-            loss = self._sum_terms(batch, totals, made)
-            made.losses.append(loss.detach())
-            loss.backward()
-        return made
-
-    def _join_ranks(self, made: _Attempt) -> None:
-        """Adds the ranks' gradients, clips their sum, and reads what all of them have found."""
+        # Add the ranks' gradients, clip their sum, and read what all of them have found.
         self.ranks.add_gradients()
         for name, group in zip(("actor", "critic"), self.optimizer.param_groups, strict=True):
             # Apart, or the critic's gradient, which dwarfs the actor's at first, would scale that away.
@@ -320,37 +271,52 @@ class Update:
             made.add("sampler_gap_max", gap.max(), 1)
         made.read()
         made.join(self.ranks)
+        if self._first_scores_itself:
+            self._first_scores_itself = False
+            self._put_scored(made.scored)
+        if not made.finite:
+            self.optimizer.zero_grad(set_to_none=True)
+            self._skipped_here += 1
+            log.warning("step %d: an update whose loss or gradient is not finite was skipped", self.step + 1)
+            self.skipped.add(self.step)
+            return True
+        self.skipped.in_a_row = 0
+        self.means.merge(made.means)
+        limit = self.hyperparameters.max_step_kl
+        if limit is not None and made.means["approx_kl"] > limit:
+            return False
+        self.optimizer.step()
+        self._steps_taken += 1
+        return True
+
+    def _accumulate_gradient(self, index: Positions) -> _Attempt:
+        """Accumulates the gradient of the mean loss of these turns, as far as this rank reads them."""
+        made = _Attempt()
+        self.optimizer.zero_grad(set_to_none=True)
+        totals = self.buffer.weigh(index)
+        for batch in self._split_forwards(index):
+            loss = self._sum_terms(batch, totals, made)
+            made.losses.append(loss.detach())
+            loss.backward()
+        return made
 
     def _sum_terms(self, batch: TurnBatch, totals: Mapping[str, float], made: _Attempt) -> Tensor:
         """Returns the forward's part of the loss, the sum of its terms, and notes their metrics."""
-        counts = self.buffer.weigh(batch.index)
-        scored, played = self._score_forward(batch, made)
-        parts: dict[str, Tensor] = {}
-        for term in self._terms:
-            part = term(scored, played, self.coefficients)
-            for name, value in part.metrics.items():
-                made.add(name, value, counts[part.over])
-            if term is critic_error or not self._critic_only:
-                parts[part.over] = parts[part.over] + part.loss if part.over in parts else part.loss
-        weighted = [loss * (counts[over] / totals[over]) for over, loss in parts.items()]
-        return sum(weighted[1:], weighted[0])
-
-    def _score_forward(self, batch: TurnBatch, made: _Attempt) -> tuple[Scored, Played]:
-        """Scores a forward's turns; returns what was scored and what is known of them, in ratio units."""
         given = {name: other.take(batch.index) for name, other in self._given.items()}
         scores = self.scorer.score(batch.decisions, given, mass=self._mass, critic_only=self._critic_only)
         scored = Scored(
             log_probs=batch.sum_over_units(scores.log_probs),
             entropy=batch.sum_over_units(scores.entropy),
             values=scores.values,
-            divergences={name: batch.sum_over_units(each) for name, each in scores.divergences.items()},
+            divergences={name: batch.sum_over_units(kl) for name, kl in scores.divergences.items()},
             log_mass=scores.log_mass,
         )
-        own = scored.log_probs.detach()
-        old_log_probs = own if self._first_scores_itself else batch.old_log_probs
+        log_probs = scored.log_probs.detach()
+        old_log_probs = batch.old_log_probs
         if self._first_scores_itself:
-            made.scored.append((batch.index, own))
-        made.gaps.append(own - old_log_probs)
+            old_log_probs = log_probs
+            made.scored.append((batch.index, log_probs))
+        made.gaps.append(log_probs - old_log_probs)
         for name, share in scores.measures.items():
             made.add(name, share, len(batch.index))
         played = Played(
@@ -361,7 +327,16 @@ class Update:
             unit_weights=batch.weights.index_select(0, batch.turn_of_unit),
             turn_weights=batch.weights,
         )
-        return scored, played
+        counts = self.buffer.weigh(batch.index)
+        parts: dict[str, Tensor] = {}
+        for term in self._terms:
+            part = term(scored, played, self.coefficients)
+            for name, value in part.metrics.items():
+                made.add(name, value, counts[part.over])
+            if term is critic_error or not self._critic_only:
+                parts[part.over] = parts[part.over] + part.loss if part.over in parts else part.loss
+        weighted = [loss * (counts[over] / totals[over]) for over, loss in parts.items()]
+        return sum(weighted[1:], weighted[0])
 
 
 @dataclass

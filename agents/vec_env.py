@@ -23,7 +23,7 @@ MOST_PASSED_OVER = 1000
 """Episodes in a row that may be over at once: a tenth of euchre's are, and all if a backend is down."""
 
 
-class TextVecEnv(DummyVecEnv, TextEnvs):
+class TextVecEnv(TextEnvs, DummyVecEnv):
     """``TextEnvs`` as a ``DummyVecEnv``. Observations are an object array of strings, shape (n_envs,).
 
     Stable-Baselines3's own vectors allocate numeric buffers by shape, and a Text space has no shape. ``step``
@@ -47,28 +47,6 @@ class TextVecEnv(DummyVecEnv, TextEnvs):
         self.metadata = first.metadata
         self._texts = np.full(self.num_envs, "", dtype=object)
 
-    def close(self) -> None:
-        self._end_threads()
-        super().close()
-
-    # Stable-Baselines3's own methods read ``envs``, which nobody plays if there are workers.
-
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        if self.workers is None:
-            return super().get_attr(attr_name, indices)
-        return TextEnvs.get_attr(self, attr_name, list(self._get_indices(indices)))
-
-    def env_method(  # theirs takes keywords too
-        self, method_name: str, *arguments: Any, indices: Any = None, **keywords: Any
-    ) -> list[Any]:
-        if self.workers is None:
-            return super().env_method(method_name, *arguments, indices=indices, **keywords)
-        chosen = list(self._get_indices(indices))
-        return TextEnvs.env_method(self, method_name, *arguments, indices=chosen, **keywords)
-
-    def has_attr(self, attr_name: str) -> bool:
-        return super().has_attr(attr_name) if self.workers is None else TextEnvs.has_attr(self, attr_name)
-
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         if self.workers is not None:
             raise ArgumentError(
@@ -78,7 +56,7 @@ class TextVecEnv(DummyVecEnv, TextEnvs):
         super().set_attr(attr_name, value, indices)
 
     def _get_target_envs(self, indices: Any) -> list[gym.Env[Any, Any]]:
-        return self.prototypes(list(self._get_indices(indices)))
+        return self.prototypes(self._list_indices(indices))
 
     def reset(self) -> npt.NDArray[np.object_]:
         options = [option or None for option in self._options]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
@@ -81,9 +81,6 @@ class Engine(Protocol):
     @property
     def end_tokens(self) -> frozenset[int]:
         """Returns the tokens that end a text according to the model's generation config."""
-
-    def adapters_off(self) -> AbstractContextManager[None]:
-        """Returns a context in which the model is the reference policy, without its adapters."""
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Returns next-token logits, float32 (k, vocab), from hidden states (k, hidden)."""
@@ -258,10 +255,6 @@ class TransformersEngine(ABC):
         ends = getattr(config, "eos_token_id", None)
         return frozenset(() if ends is None else (ends,) if isinstance(ends, int) else ends)
 
-    def adapters_off(self) -> AbstractContextManager[None]:
-        context: AbstractContextManager[None] = self.model.disable_adapter()
-        return context
-
     def logits(self, hidden: Tensor) -> Tensor:
         return self._apply_head(self.head, hidden)
 
@@ -312,15 +305,10 @@ def positions_of(config: Any) -> int | None:
     if not isinstance(positions, int):
         return None
     rotary = getattr(text, "rope_parameters", None) or {}
-    # Layers of several kinds have a mapping each.
-    kinds = [each for each in rotary.values() if isinstance(each, Mapping)] or [rotary]
-    return max(positions, *(_scale_positions(each, positions) for each in kinds))
-
-
-def _scale_positions(rotary: Mapping[str, Any], positions: int) -> int:
-    """Returns the positions that rotary embeddings are scaled to; some files name those before scaling."""
-    original = rotary.get("original_max_position_embeddings") or positions
-    return int(original * (rotary.get("factor") or 1))
+    # Layers of several kinds have a mapping each. Some files name the positions before scaling.
+    kinds = [kind for kind in rotary.values() if isinstance(kind, Mapping)] or [rotary]
+    originals = [(kind.get("original_max_position_embeddings") or positions, kind) for kind in kinds]
+    return max(positions, *(int(original * (kind.get("factor") or 1)) for original, kind in originals))
 
 
 def is_plain(transformer: Any) -> bool:
@@ -365,3 +353,30 @@ def set_checkpointing(transformer: nn.Module) -> list[Any]:
             checkpoint, use_reentrant=False, preserve_rng_state=False
         )
     return layers
+
+
+LOGITS_AT_ONCE = 2**24
+"""Logits made together, 64 MB in float32. Sampling or a backward pass takes several times as much."""
+
+
+def vocabulary_log_probs(logits: Tensor, temperature: float) -> Tensor:
+    """Returns log-probabilities at a temperature from logits (k, vocab)."""
+    return (logits / temperature).log_softmax(-1)
+
+
+def rows_at_once(engine: Engine) -> int:
+    """Returns the number of states whose logits are made together."""
+    return max(1, LOGITS_AT_ONCE // engine.vocab_size)
+
+
+def split_states(engine: Engine, states: int) -> Iterator[slice]:
+    """Yields the parts of so many states whose logits are made together."""
+    rows = rows_at_once(engine)
+    return (slice(start, min(start + rows, states)) for start in range(0, states, rows))
+
+
+def apply_in_part(engine: Engine, states: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Returns the function's value; of several parts, none keeps its logits for the backward pass."""
+    if states <= rows_at_once(engine) or not torch.is_grad_enabled():
+        return function(*arguments)
+    return checkpoint(function, *arguments, use_reentrant=False, preserve_rng_state=False)

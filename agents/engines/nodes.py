@@ -16,8 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from gamespiel.agents import transfer
 from gamespiel.agents.engines.base import Engine
 from gamespiel.agents.models.memory_plan import LOGITS_LEARNED_FROM
-from gamespiel.agents.tokens import Tokens
-from gamespiel.agents.tokens.index import Index
+from gamespiel.agents.tokens import Index, Tokens
 
 LOGITS_AT_ONCE = 2**26
 """Logits made together without gradients: 256 MB. A greedy choice reads every node of every state."""
@@ -81,7 +80,9 @@ class NodeReader:
         selected = selected.masked_fill(torch.arange(width, device=states.device) >= own[:, None], -torch.inf)
         if not mass:
             return selected.log_softmax(-1), states.new_zeros(0)
-        tokens, rows = transfer.send(padded, states.device), self._rows_at_once()
+        tokens = transfer.send(padded, states.device)
+        logits_at_once = LOGITS_LEARNED_FROM if torch.is_grad_enabled() else LOGITS_AT_ONCE
+        rows = max(1, logits_at_once // self.engine.vocab_size)
         # One part of nothing, if no prompt has anything to choose.
         parts = [slice(start, start + rows) for start in range(0, max(1, len(states)), rows)]
         if len(parts) > 1 and torch.is_grad_enabled():
@@ -95,8 +96,3 @@ class NodeReader:
     def _other_logits(self, states: Tensor, tokens: Tensor) -> Tensor:
         """Returns logsumexp of the logits of all tokens but the given ones, float32 (k,)."""
         return self.engine.logits(states).scatter(1, tokens, -torch.inf).logsumexp(-1)
-
-    def _rows_at_once(self) -> int:
-        """Returns the number of states whose logits are made together."""
-        logits = LOGITS_LEARNED_FROM if torch.is_grad_enabled() else LOGITS_AT_ONCE
-        return max(1, logits // self.engine.vocab_size)

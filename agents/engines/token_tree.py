@@ -4,13 +4,16 @@ The sequences' trie is written depth first. A token's descendants then follow it
 per token, the end of its subtree, says who may attend to it: token i attends to token j if j <= i < end[j].
 Tokens are attended to in tiles of neighbours. All that a tile needs from before it are the ancestors of its
 first token: as many as that token is deep.
+
+Of conversations, keys and values of trees are kept between turns, so that a turn reads only what is new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -96,9 +99,8 @@ def group_sequences(sequences: Sequence[Tokens], budget: int) -> Iterator[list[i
         yield group
 
 
-@dataclass(frozen=True)
-class Tiles:
-    """Tiles of the same size: b of them, of t queries and k keys each.
+class Tiles(NamedTuple):
+    """Tiles of the same size: b of them, of t queries and k keys each. One alone has no first axis.
 
     Attributes:
         queries: Tokens that attend, by place in the row that is read, int64 (b, t). A tile that is too short
@@ -109,16 +111,6 @@ class Tiles:
         query_depths: Their positions, int64 (b, t).
         key_depths: Theirs, int64 (b, k).
     """
-
-    queries: Indices
-    keys: Indices
-    allowed: npt.NDArray[np.bool_]
-    query_depths: Indices
-    key_depths: Indices
-
-
-class _Tile(NamedTuple):
-    """One tile: see ``Tiles``."""
 
     queries: Indices
     keys: Indices
@@ -154,7 +146,7 @@ def tile_tree(tree: TokenTree, width: int) -> list[Tiles]:
         path = leaves[int(ends_of_paths[np.searchsorted(ends_of_paths, start)])]
         keys = np.concatenate([path[: tree.depths[start]], queries])
         allowed = (keys <= queries[:, None]) & (queries[:, None] < tree.ends[keys])
-        made.append(_Tile(queries, keys, allowed, tree.depths[queries], tree.depths[keys]))
+        made.append(Tiles(queries, keys, allowed, tree.depths[queries], tree.depths[keys]))
     return _batch_tiles(made, width)
 
 
@@ -178,7 +170,7 @@ def tile_fresh(tree: TokenTree, fresh: Indices, places: Indices, width: int) -> 
         keys = keys[keys <= queries[-1]]
         allowed = (keys <= queries[:, None]) & (queries[:, None] < tree.ends[keys])
         at = np.arange(start, start + len(queries))
-        made.append(_Tile(at, places[keys], allowed, tree.depths[queries], tree.depths[keys]))
+        made.append(Tiles(at, places[keys], allowed, tree.depths[queries], tree.depths[keys]))
     return _batch_tiles(made, width)
 
 
@@ -211,7 +203,7 @@ def tile_continuations(
             np.concatenate([old, stored + new]),
             np.concatenate([tree.depths[old], depths[new]]),
         )
-        made.append(_Tile(queries, keys, allowed, depths[queries], key_depths))
+        made.append(Tiles(queries, keys, allowed, depths[queries], key_depths))
     return _batch_tiles(made, width)
 
 
@@ -225,20 +217,20 @@ def tile_paths(tree: TokenTree, paths: Sequence[Indices], width: int) -> list[Ti
         keys = np.unique(np.concatenate(list(distinct.values())))
         at = anchors[queries][:, None]
         allowed = (keys <= at) & (at < tree.ends[keys])
-        made.append(_Tile(queries, keys, allowed, depths[queries], tree.depths[keys]))
+        made.append(Tiles(queries, keys, allowed, depths[queries], tree.depths[keys]))
     return _batch_tiles(made, width)
 
 
-def _batch_tiles(made: Sequence[_Tile], width: int) -> list[Tiles]:
+def _batch_tiles(made: Sequence[Tiles], width: int) -> list[Tiles]:
     """Returns the tiles, those of about the same number of keys together."""
-    by_size: dict[int, list[_Tile]] = {}
+    by_size: dict[int, list[Tiles]] = {}
     for tile in made:
         size = -(-len(tile.keys) // KEYS_ROUNDED_TO) * KEYS_ROUNDED_TO
         by_size.setdefault(size, []).append(tile)
     return [_stack_tiles(members, width, size) for size, members in sorted(by_size.items())]
 
 
-def _stack_tiles(members: Sequence[_Tile], width: int, size: int) -> Tiles:
+def _stack_tiles(members: Sequence[Tiles], width: int, size: int) -> Tiles:
     """Returns tiles stacked: short ones repeat their first query and, not allowed, their last key."""
     b = len(members)
     queries, query_depths = np.empty((b, width), dtype=np.int64), np.empty((b, width), dtype=np.int64)
@@ -257,3 +249,128 @@ def _stack_tiles(members: Sequence[_Tile], width: int, size: int) -> Tiles:
             stacked[row, : len(own)] = own
             stacked[row, len(own) :] = more
     return Tiles(queries, keys, allowed, query_depths, key_depths)
+
+
+class Held(Protocol):
+    """A prefix whose keys and values can be used again.
+
+    Attributes:
+        tree: Its prompts' tokens.
+        prompts: The prompts.
+    """
+
+    tree: TokenTree
+    prompts: Sequence[Tokens]
+
+
+H = TypeVar("H", bound=Held)
+
+
+class KeptPrefixes(Generic[H]):
+    """The prefixes of earlier forwards, of which those read longest ago leave first.
+
+    What has left is read again: the results are the same but for rounding.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[tuple[Hashable, H]] = []
+
+    @property
+    def tokens(self) -> int:
+        """Returns the distinct tokens whose keys and values are kept."""
+        return sum(len(prefix.tree.tokens) for _, prefix in self._held)
+
+    def list_prefixes(self, owner: Hashable) -> list[H]:
+        """Returns the prefixes of one owner, in the order in which they were read."""
+        return [prefix for own, prefix in self._held if own == owner]
+
+    def put(self, owner: Hashable, prefix: H, limit: int) -> None:
+        """Keeps a prefix, if it has at most ``limit`` tokens, which is the limit of all together."""
+        size = len(prefix.tree.tokens)
+        if size > limit:
+            return
+        while self._held and self.tokens + size > limit:
+            del self._held[0]
+        self._held.append((owner, prefix))
+
+    def drop_followed(self, owner: Hashable, prompts: Sequence[Tokens]) -> None:
+        """Forgets the prefixes of one owner that these prompts all continue."""
+        order = sorted(prompts)
+        self._held = [
+            (own, prefix)
+            for own, prefix in self._held
+            if own != owner or not all(_is_followed(prompt, order) for prompt in prefix.prompts)
+        ]
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._held = []
+
+
+def _is_followed(prompt: Tokens, order: Sequence[Tokens]) -> bool:
+    """Returns whether one of the prompts, in lexicographic order, begins with this one and goes on."""
+    at = bisect_left(order, prompt)
+    while at < len(order) and order[at] == prompt:
+        at += 1
+    return at < len(order) and order[at][: len(prompt)] == prompt
+
+
+class Known(NamedTuple):
+    """The tokens of a tree whose keys and values are there already.
+
+    Attributes:
+        used: The earlier prefixes that have them, by position, ascending.
+        fresh: Positions of the other tokens in the tree, ascending, int64 (f,).
+        places: Place of each token among the keys and values of the prefixes that are used, one after the
+            other, and after them the fresh ones, int64 (n,).
+    """
+
+    used: list[int]
+    fresh: Indices
+    places: Indices
+
+
+def find_known(tree: TokenTree, prompts: Sequence[Tokens], held: Sequence[Held]) -> Known:
+    """Returns which tokens of a tree earlier prefixes have; never a prompt's last token, which is read anew.
+
+    Args:
+        tree: The tree of ``prompts``.
+        prompts: The prompts.
+        held: The earlier prefixes.
+    """
+    earlier = sorted(
+        (prompt, at, row) for at, prefix in enumerate(held) for row, prompt in enumerate(prefix.prompts)
+    )
+    order = [prompt for prompt, _, _ in earlier]
+    nearest = [_find_nearest(order, prompt) for prompt in prompts]
+    used = sorted({earlier[at][1] for shared, at in nearest if shared})
+    sizes = [len(held[at].tree.tokens) for at in used]
+    offsets = dict(zip(used, np.cumsum([0, *sizes]).tolist(), strict=False))
+    places = np.full(len(tree.tokens), -1, dtype=np.int64)
+    for path, (shared, at) in zip(tree.paths, nearest, strict=True):
+        if shared:
+            _, prefix, row = earlier[at]
+            places[path[:shared]] = held[prefix].tree.paths[row][:shared] + offsets[prefix]
+    places[[path[-1] for path in tree.paths]] = -1
+    fresh = np.flatnonzero(places < 0)
+    places[fresh] = sum(sizes) + np.arange(len(fresh))
+    return Known(used, fresh, places)
+
+
+def _find_nearest(order: Sequence[Tokens], prompt: Tokens) -> tuple[int, int]:
+    """Returns the most tokens in common with one of the prompts, which are in order, and its position."""
+    at = bisect_left(order, prompt)
+    near = [(count_shared(order[i], prompt), i) for i in (at - 1, at) if 0 <= i < len(order)]
+    return max(near, default=(0, 0))
+
+
+def count_shared(one: Tokens, other: Tokens) -> int:
+    """Returns the length of the longest common beginning, in a number of steps that is its logarithm."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

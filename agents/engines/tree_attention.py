@@ -135,7 +135,7 @@ class Layout:
         # A short tile repeats its first query: the last to write wins, so write the real places last.
         back = np.empty(int(queries.max()) + 1, dtype=np.int64)
         back[queries[::-1]] = np.arange(len(queries))[::-1]
-        parts = [_Part(*(transfer.send(array, device) for array in vars(part).values())) for part in tiles]
+        parts = [_Part(*(transfer.send(array, device) for array in part)) for part in tiles]
         return cls(parts, transfer.send(back, device))
 
     @classmethod

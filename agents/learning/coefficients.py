@@ -34,22 +34,6 @@ class Coefficients:
     legal_target: float = Hyperparameters.legal_target
     sampler_weight_cap: float | None = Hyperparameters.sampler_weight_cap
 
-    @classmethod
-    def for_step(
-        cls, numbers: Hyperparameters, *, ent_coef: float, kl_coef: float, magnet_coef: float
-    ) -> Coefficients:
-        """Returns the coefficients of a step, given those that change between steps."""
-        return cls(
-            cliprange=numbers.cliprange,
-            vf_coef=numbers.vf_coef,
-            ent_coef=ent_coef,
-            kl_coef=kl_coef,
-            magnet_coef=magnet_coef,
-            legal_coef=numbers.legal_coef,
-            legal_target=numbers.legal_target,
-            sampler_weight_cap=numbers.sampler_weight_cap,
-        )
-
 
 Schedule = Callable[[float], float]
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gamespiel.agents import transfer
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
-from gamespiel.agents.models.adapter_sets import Adapters
+from gamespiel.agents.models.adapters import Adapters
 from task_gym.errors import check_choice
 
 

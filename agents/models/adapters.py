@@ -1,22 +1,23 @@
-"""The adapters that are trained in place of a base model's weights, and the modules that they go on."""
+"""The adapters that are trained in place of a base model's weights: where they go, and sets by name."""
 
 from __future__ import annotations
 
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from gamespiel.agents import transfer
 from gamespiel.agents.hyperparameters import ALL_LINEAR, LoraSettings
-from gamespiel.agents.models import quantization
+from gamespiel.agents.models import BASE, NEWEST, quantization
 from gamespiel.agents.models.weights import ModelError
-from task_gym.errors import nearest
+from task_gym.errors import TaskGymError, nearest
 
 __all__ = ["ALL_LINEAR", "LoraSettings", "add_adapters"]
 
@@ -49,7 +50,8 @@ def add_adapters(base: Any, settings: LoraSettings, seed: int) -> Any:
     """
     _check_targets(base, settings.target_modules)
     _check_rank(base, settings.r)
-    with nullcontext() if quantization.is_quantised(base) else quantization.plain_peft():
+    quantised = any(getattr(base, f"is_loaded_in_{bits}bit", False) for bits in (4, 8))
+    with nullcontext() if quantised else quantization.plain_peft():
         from peft import LoraConfig, get_peft_model
 
         config = LoraConfig(
@@ -295,3 +297,97 @@ def _describe_role(base: Any, name: str, module: Any) -> str:
 
 def _list_names(targets: Sequence[str]) -> str:
     return f"{', '.join(map(repr, targets))} {'was' if len(targets) == 1 else 'were'}"
+
+
+Adapters = Mapping[str, Tensor]
+"""Adapters by the names of the model's parameters."""
+
+
+class UnknownAdaptersError(TaskGymError, KeyError):
+    """A name under which no adapters were published."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class AdapterSets:
+    """The adapters of a PEFT model, and others that were published for it.
+
+    Published tensors stay where they are, on the CPU as a rule: at most one set is beside the learning ones
+    on the model's device. The learning parameters keep their identity, ``requires_grad`` and names.
+
+    Args:
+        model: The PEFT model, whose parameters with gradients are the ones that learn.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        # Found once: PEFT's own ways to switch adapters change the flag.
+        self._learning: dict[str, nn.Parameter] = {
+            name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
+        }
+        self._published: dict[str, Adapters] = {}
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """Returns the parameters that learn."""
+        return list(self._learning.values())
+
+    @property
+    def learning(self) -> dict[str, Tensor]:
+        """Returns the adapters that learn: the live tensors, detached."""
+        return {name: parameter.detach() for name, parameter in self._learning.items()}
+
+    def publish(self, name: str, adapters: Adapters) -> None:
+        """Makes adapters known by a name. ``NEWEST`` is always what the model has, so it is not kept.
+
+        Raises:
+            ValueError: they are adapters of another model, or of other LoRA settings, or the name is taken.
+        """
+        if name == NEWEST:
+            return
+        if name == BASE:
+            raise ValueError(f"adapters were given the name {BASE!r}, which is that of the model without any")
+        shapes = {key: tensor.shape for key, tensor in adapters.items()}
+        if shapes != {key: parameter.shape for key, parameter in self._learning.items()}:
+            raise ValueError(f"adapters {name!r} are those of another model or of other LoRA settings")
+        self._published[name] = adapters
+
+    def forget(self, name: str) -> None:
+        """Forgets a name; one that is not known is no error."""
+        self._published.pop(name, None)
+
+    def stamp(self, name: str) -> Hashable:
+        """Returns what changes with the adapters of a name: what was computed with them is good as long."""
+        if name != NEWEST:
+            return id(self._published.get(name))
+        # torch counts the changes that are made to a tensor in place, as optimizers and load_state_dict do.
+        return sum(parameter._version for parameter in self._learning.values())
+
+    @contextmanager
+    def use(self, name: str) -> Iterator[None]:
+        """Makes the model compute with named adapters within the context. It always swaps back.
+
+        Raises:
+            UnknownAdaptersError: nothing was published by this name.
+        """
+        if name == NEWEST:
+            yield
+        elif name == BASE:
+            with self._model.disable_adapter():
+                yield
+        elif name not in self._published:
+            known = (NEWEST, BASE, *self._published)
+            raise UnknownAdaptersError(
+                f"adapters {name!r} were asked for; published are {', '.join(known)}{nearest(name, known)}"
+            )
+        else:
+            learning = {name: parameter.data for name, parameter in self._learning.items()}
+            adapters = self._published[name]
+            try:
+                for key, parameter in self._learning.items():
+                    parameter.data = transfer.send(adapters[key], learning[key].device)
+                yield
+            finally:
+                for key, parameter in self._learning.items():
+                    parameter.data = learning[key]

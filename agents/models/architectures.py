@@ -158,8 +158,12 @@ def architecture_of(model_name: str) -> Architecture:
     if model_name in KNOWN:
         return from_config(KNOWN[model_name], model_name)
     location = resolve(model_name)
-    if is_gguf(location):
-        return _from_gguf(model_name, location)
+    if is_gguf(location):  # no weights are read
+        from gamespiel.agents.models.loading import load_config  # it imports torch, which takes seconds
+
+        # On anything but a CPU its blocks are unpacked to bfloat16.
+        config = load_config(model_name, location).to_dict() | {"dtype": "bfloat16"}
+        return from_config(config, model_name)
     path = _find_cached(model_name) if is_hub_name(location) else Path(location) / "config.json"
     return from_config(read_json(path, ModelError), model_name)
 
@@ -177,14 +181,6 @@ def _find_cached(model_name: str) -> Path:
         f"{', '.join(KNOWN)}, a model in the hub's cache, a folder or a .gguf file"
         f"{nearest(model_name, KNOWN)}"
     )
-
-
-def _from_gguf(model_name: str, location: str) -> Architecture:
-    """Returns the architecture that a GGUF file describes. No weights are read."""
-    from gamespiel.agents.models.loading import load_config  # it imports torch, which takes seconds
-
-    # On anything but a CPU its blocks are unpacked to bfloat16.
-    return from_config(load_config(model_name, location).to_dict() | {"dtype": "bfloat16"}, model_name)
 
 
 def from_config(config: Mapping[str, Any], name: str) -> Architecture:

@@ -16,9 +16,17 @@ import torch
 from safetensors import SafetensorError
 
 from gamespiel.agents.hyperparameters import ModelSettings
-from gamespiel.agents.models import hub, memory, quantization
+from gamespiel.agents.models import memory, quantization
 from gamespiel.agents.models.quantization import Quantization, replace_names
-from gamespiel.agents.models.weights import TINY, ModelError, is_gguf, is_hub_name, resolve, weight_files
+from gamespiel.agents.models.weights import (
+    TINY,
+    ModelError,
+    is_gguf,
+    is_hub_name,
+    only_cached,
+    resolve,
+    weight_files,
+)
 from gamespiel.agents.tokens.codec import ChatCodec
 from task_gym.errors import TaskGymError
 
@@ -86,19 +94,29 @@ def load_base(settings: ModelSettings, device: torch.device | str, seed: int) ->
             cannot be loaded.
         MemoryLimitError: the model does not fit into the device's memory.
     """
-    plan = _plan_load(settings, torch.device(device))
-    if plan.quantization is not None:
-        quantization.check(plan.quantization, plan.device)
-    with torch.random.fork_rng(devices=[]), _require_memory(settings.model_name, plan.device):
-        load = (
-            _draw_weights
-            if settings.random_weights
-            else _load_unpacked
-            if is_gguf(plan.location)
-            else _load_saved
+    if settings.use_4bit and settings.use_8bit:
+        raise ModelError("use_4bit and use_8bit contradict each other: set one of them")
+    device, location, dtype = torch.device(device), resolve(settings.model_name), DTYPES.get(settings.dtype)
+    bits, layer_format = 4 if settings.use_4bit else 8 if settings.use_8bit else None, None
+    if bits is not None:
+        dtype = dtype or torch.bfloat16
+        layer_format = Quantization(bits, settings.use_nested_quant, dtype)
+        quantization.check(layer_format, device)
+    elif dtype is None and (device.type == "cpu" or is_gguf(location)):
+        # The blocks of a GGUF file have no type of their own.
+        dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
+    plan = _LoadPlan(location, dtype, layer_format, device)
+    with torch.random.fork_rng(devices=[]), _require_memory(settings.model_name, device):
+        load = _load_unpacked if is_gguf(location) else _load_saved
+        model = (_draw_weights if settings.random_weights else load)(settings, plan, seed)
+    gpu_bfloat16 = device.type == "cuda" and model.dtype == torch.bfloat16
+    # A GPU from before 2020 has instructions for float16, and none for bfloat16.
+    if gpu_bfloat16 and not torch.cuda.is_bf16_supported(including_emulation=False):
+        log.warning(
+            "%s emulates bfloat16: it is slower there, and attention takes more memory than --plan says; "
+            "model.dtype float16 is computed by the card itself",
+            quantization.describe_device(device),
         )
-        model = load(settings, plan, seed)
-    _warn_of_emulation(model.dtype, plan.device)
     model.requires_grad_(False)
     return model.eval()
 
@@ -117,32 +135,6 @@ def _require_memory(model_name: str, device: torch.device) -> Iterator[None]:
             f"{quantization.describe_device(device)}; use a smaller model or type (model.use_4bit, "
             "model.dtype), or a device with more memory: train --plan shows what each takes"
         ) from error
-
-
-def _warn_of_emulation(dtype: torch.dtype, device: torch.device) -> None:
-    """Warns of a GPU from before 2020, which has instructions for float16 and none for bfloat16."""
-    if device.type != "cuda" or dtype != torch.bfloat16:
-        return
-    if not torch.cuda.is_bf16_supported(including_emulation=False):
-        log.warning(
-            "%s emulates bfloat16: it is slower there, and attention takes more memory than --plan says; "
-            "model.dtype float16 is computed by the card itself",
-            quantization.describe_device(device),
-        )
-
-
-def _plan_load(settings: ModelSettings, device: torch.device) -> _LoadPlan:
-    if settings.use_4bit and settings.use_8bit:
-        raise ModelError("use_4bit and use_8bit contradict each other: set one of them")
-    location, dtype = resolve(settings.model_name), DTYPES.get(settings.dtype)
-    bits = 4 if settings.use_4bit else 8 if settings.use_8bit else None
-    if bits is not None:
-        dtype = dtype or torch.bfloat16
-        return _LoadPlan(location, dtype, Quantization(bits, settings.use_nested_quant, dtype), device)
-    if dtype is None and (device.type == "cpu" or is_gguf(location)):
-        # The blocks of a GGUF file have no type of their own.
-        dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
-    return _LoadPlan(location, dtype, None, device)
 
 
 def _draw_weights(settings: ModelSettings, plan: _LoadPlan, seed: int) -> Any:
@@ -337,7 +329,7 @@ def _from_hub(name: str) -> Iterator[None]:
     from huggingface_hub import constants
 
     offline = constants.HF_HUB_OFFLINE
-    if hub.only_cached(name) and not offline:
+    if only_cached(name) and not offline:
         offline = True
         _say_cached(name)
     with replace_names(constants, HF_HUB_OFFLINE=offline):
@@ -371,6 +363,7 @@ EXACT, COARSE = 1e-3, 5e-2
 """Shares of the logits' spread up to which two equal readings differ, in float32 and in smaller types."""
 
 
+@torch.no_grad()
 def check_base(base: Any, codec: ChatCodec, model_name: str) -> None:
     """Checks a base model before adapters are put on it.
 
@@ -378,11 +371,6 @@ def check_base(base: Any, codec: ChatCodec, model_name: str) -> None:
         ModelError: the tokenizer has tokens that the embedding has not, or a token's reading depends on the
             tokens after it, as in BERT: such a model cannot write.
     """
-    _check_vocabulary(base, codec, model_name)
-    _check_causal(base, codec, model_name)
-
-
-def _check_vocabulary(base: Any, codec: ChatCodec, model_name: str) -> None:
     rows = base.get_input_embeddings().weight.shape[0]
     # Control tokens come from the template alone: Gemma 3 has one for images, which its text model lacks.
     used = {codec.end_of_turn, *codec.encode_prompt("")}
@@ -398,11 +386,7 @@ def _check_vocabulary(base: Any, codec: ChatCodec, model_name: str) -> None:
             f"{len(beyond):,} more, the first of them {token!r} with id {index:,}; allowed: the tokenizer "
             "that the model was trained with, or a model whose embedding was resized to the tokenizer"
         )
-
-
-@torch.no_grad()
-def _check_causal(base: Any, codec: ChatCodec, model_name: str) -> None:
-    """Reads two texts that begin alike: a causal model says the same of the beginning."""
+    # Of two texts that begin alike, a causal model says the same of the beginning.
     first, *others = dict.fromkeys(codec.encode_prompt("0 1"))
     if len(others) < 2:
         return

@@ -56,13 +56,9 @@ class ScaledAdamW(torch.optim.AdamW):
         finally:
             for group, rate in zip(self.param_groups, scheduled, strict=True):
                 group["lr"] = rate
-            if self.fused:
-                self._count_changes()
-
-    def _count_changes(self) -> None:
-        """Counts a change of the parameters, which a fused step does not do; see ``AdapterSets.stamp``."""
-        parameters = [parameter for group in self.param_groups for parameter in group["params"]]
-        torch.autograd.graph.increment_version([p for p in parameters if p.grad is not None])
+            if self.fused:  # such a step does not count as a change of the parameters; see AdapterSets.stamp
+                parameters = [parameter for group in self.param_groups for parameter in group["params"]]
+                torch.autograd.graph.increment_version([p for p in parameters if p.grad is not None])
 
 
 def split_state(state: Mapping[str, Any]) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:

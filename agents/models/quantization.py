@@ -98,10 +98,6 @@ def bits_of(config: Any) -> int | None:
     return 4 if saved.get("load_in_4bit") else 8 if saved.get("load_in_8bit") else None
 
 
-def is_quantised(model: Any) -> bool:
-    return any(getattr(model, f"is_loaded_in_{bits}bit", False) for bits in (4, 8))
-
-
 def quantise(model: Any, chosen: Quantization, device: torch.device) -> Any:
     """Returns a loaded model with its linear layers quantised and on the device, one at a time.
 
@@ -182,12 +178,8 @@ def plain_peft() -> Iterator[None]:
             del sys.modules["bitsandbytes"]
     from peft.tuners.lora import model as chooser
 
-    with replace_names(chooser, is_bnb_available=_return_false, is_bnb_4bit_available=_return_false):
+    with replace_names(chooser, is_bnb_available=lambda: False, is_bnb_4bit_available=lambda: False):
         yield
-
-
-def _return_false() -> bool:
-    return False
 
 
 def _import_bitsandbytes() -> Any:

@@ -53,12 +53,15 @@ from gamespiel.agents.runs.manifest import (
     replace_file,
     write_manifest,
 )
-from gamespiel.agents.runs.state import read_state
 from task_gym.errors import SamplerError
 from task_gym.files import free_space, read_json
 
 if TYPE_CHECKING:
     from gamespiel.agents.ppo import LLMPPO
+from typing import Annotated, NotRequired
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 SAMPLERS = "samplers.json"
 SNAPSHOTS = "snapshots"
@@ -102,10 +105,11 @@ def save(model: LLMPPO, run: Path, facts: Facts | None = None) -> Path:
 
 
 def _write_files(model: LLMPPO, partial: Path, facts: Facts) -> None:
+    # The adapters to save are the average's if there is one, else those that learn.
+    average = None if model.average is None else model.average.snapshot
+    result = {} if average is None else {"state_dict": dict(average.adapters)}
     # Without the flag, PEFT asks the model hub whether the vocabulary was resized.
-    model.policy.model.save_pretrained(
-        str(partial / "adapter"), save_embedding_layers=False, **_other_result(model)
-    )
+    model.policy.model.save_pretrained(str(partial / "adapter"), save_embedding_layers=False, **result)
     write_card(partial / "adapter", _identify_base(model.policy), model.step, model.num_timesteps, facts)
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
     write_moments(model.policy.optimizer, partial / "optimizer.safetensors")
@@ -116,19 +120,20 @@ def _write_files(model: LLMPPO, partial: Path, facts: Facts) -> None:
         (partial / SAMPLERS).write_text(json.dumps(model.starts.state_dict()) + "\n")
 
 
-def _other_result(model: LLMPPO) -> dict[str, Any]:
-    """Returns the adapters to save, as a keyword of PEFT's, if they are not the ones that learn."""
-    if model.average is None or model.average.snapshot is None:
-        return {}
-    return {"state_dict": dict(model.average.snapshot.adapters)}
-
-
 def save_state(model: LLMPPO, checkpoint: Path) -> None:
     """Writes ``state.json`` of the checkpoint that the model was loaded from again, in one move."""
     replace_file(checkpoint, "state.json", _state_text(model))
 
 
 def _state_text(model: LLMPPO) -> str:
+    snapshots: dict[str, Any] = {}
+    if model.magnet is not None and model.magnet.snapshot is not None:
+        snapshots["magnet"] = {"step": model.magnet.snapshot.step}
+    if members := _pool_members(model):
+        snapshots["pool"] = [
+            {"step": member.snapshot.step, "games": member.games, "win_rate": member.win_rate}
+            for member in members
+        ]
     state = {
         "step": model.step,
         "num_timesteps": model.num_timesteps,
@@ -140,7 +145,7 @@ def _state_text(model: LLMPPO) -> str:
         "skipped_in_a_row": model.skipped.in_a_row,
         "backoff": dataclasses.asdict(model.backoff),
         "tokens": model.policy.budgets.state_dict(),
-        **_snapshots_state(model),
+        **snapshots,
         "base": _identify_base(model.policy),
     }
     return json.dumps(state, indent=2) + "\n"
@@ -157,19 +162,6 @@ def _save_snapshots(model: LLMPPO, folder: Path) -> None:
         member.snapshot.save(folder / f"pool-{member.snapshot.step:06d}.safetensors")
     if not any(folder.iterdir()):
         folder.rmdir()
-
-
-def _snapshots_state(model: LLMPPO) -> dict[str, Any]:
-    """Returns the snapshots' part of ``state.json``."""
-    state: dict[str, Any] = {}
-    if model.magnet is not None and model.magnet.snapshot is not None:
-        state["magnet"] = {"step": model.magnet.snapshot.step}
-    if members := _pool_members(model):
-        state["pool"] = [
-            {"step": member.snapshot.step, "games": member.games, "win_rate": member.win_rate}
-            for member in members
-        ]
-    return state
 
 
 def _pool_members(model: LLMPPO) -> list[Member]:
@@ -321,3 +313,107 @@ def _not_whole(checkpoint: Path, error: ManifestError) -> CheckpointError:
         else "the run has no whole one before it"
     )
     return CheckpointError(f"checkpoint: {str(checkpoint)!r}: {error}; {offered}")
+
+
+# -- state.json, whose types are checked, whoever wrote it -----------------------------------------------
+
+COUNTS = 10**15
+"""The bound of counters: what is above it was not counted."""
+
+_STRICT = with_config(ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
+
+Count = Annotated[int, Field(ge=0, lt=COUNTS)]
+Step = Annotated[int, Field(ge=-1, lt=COUNTS)]
+Tokens = Annotated[int, Field(ge=1, lt=COUNTS)]
+Share = Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)]
+
+
+@_STRICT
+class BudgetState(TypedDict):
+    """A token budget."""
+
+    given: Tokens
+    in_force: Tokens
+
+
+@_STRICT
+class BudgetsState(TypedDict):
+    """The two token budgets."""
+
+    tokens_per_forward: BudgetState
+    tokens_per_backward: BudgetState
+
+
+@_STRICT
+class BackoffState(TypedDict):
+    """The reductions of the learning rate after divergence."""
+
+    rate_factor: Annotated[float, Field(gt=0, le=1)] | Annotated[int, Field(gt=0, le=1)]
+    step: Step
+    halvings: Count
+
+
+@_STRICT
+class MagnetState(TypedDict):
+    """The magnet's snapshot."""
+
+    step: Count
+
+
+@_STRICT
+class MemberState(TypedDict):
+    """A snapshot of the pool."""
+
+    step: Count
+    games: Annotated[int | float, Field(ge=0, lt=COUNTS)]
+    win_rate: Share
+
+
+@_STRICT
+class BaseState(TypedDict):
+    """The base model, and the adapters' scale."""
+
+    model_name: str
+    r: Tokens
+    lora_alpha: Annotated[int | float, Field(gt=0)]
+
+
+@_STRICT
+class State(TypedDict):
+    """All of it. A run without a magnet, or without a pool, has no entry for it."""
+
+    step: Count
+    num_timesteps: Count
+    n_updates: Count
+    kl_coefficient: Annotated[int | float, Field(ge=0)]
+    seconds: Annotated[int | float, Field(ge=0, lt=COUNTS)]
+    base: BaseState
+    parts: Tokens | None
+    skipped_in_a_row: Count
+    backoff: BackoffState
+    tokens: BudgetsState
+    threads: NotRequired[Annotated[int, Field(ge=1, le=4096)]]
+    magnet: NotRequired[MagnetState]
+    pool: NotRequired[list[MemberState]]
+
+
+_STATE = TypeAdapter(State)
+
+
+def read_state(checkpoint: Path) -> dict[str, Any]:
+    """Returns what ``state.json`` of a checkpoint has.
+
+    Raises:
+        CheckpointError: it cannot be read, lacks an entry, or has one of another type or out of its range.
+    """
+    path = checkpoint / "state.json"
+    found: dict[str, Any] = read_json(path, CheckpointError)
+    try:
+        _STATE.validate_python(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        if first["type"] == "missing":
+            raise CheckpointError(f"{path}: {place} is missing") from error
+        raise CheckpointError(f"{path}: {place} is {first['input']!r:.60}: {first['msg']}") from error
+    return found

@@ -47,7 +47,7 @@ def replace_file(folder: Path, name: str, content: str) -> None:
     Until the file is written, the manifest has both contents.
     """
     manifest = _read(folder)
-    new = _digest_of(content.encode())
+    new = sha256(content.encode()).hexdigest()
     before = manifest["files"].get(name, [])
     _write(folder, manifest | {"files": manifest["files"] | {name: [*before, new]}})
     write_atomically(folder / name, content)
@@ -131,7 +131,3 @@ def _read(folder: Path) -> dict[str, Any]:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
-
-
-def _digest_of(content: bytes) -> str:
-    return sha256(content).hexdigest()

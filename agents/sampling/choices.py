@@ -19,12 +19,16 @@ from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.base import Prefill
 from gamespiel.agents.engines.nodes import NodeRead, NodeReader
-from gamespiel.agents.sampling.descent import TrieDescent, action_probabilities, write_best
-from gamespiel.agents.sampling.drawing import WrittenAnswers, inverse_cdf
+from gamespiel.agents.sampling.drawing import (
+    TrieDescent,
+    WrittenAnswers,
+    action_probabilities,
+    inverse_cdf,
+    write_best,
+)
 from gamespiel.agents.sampling.noise import Uniforms
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens import Index, Tokens
 from gamespiel.agents.tokens.constraints import ActionTrie
-from gamespiel.agents.tokens.index import Index
 
 READ_AT_ONCE = 32
 """The most tokens to a trie's branching nodes that are read in one forward with its prompt, used or not.
@@ -65,7 +69,11 @@ class ChoiceSampler:
         descent, small = TrieDescent(tries), list[int]()
         # Only a tree has a prompt once for all nodes of its trie. Turns of conversations are read to be kept.
         if prefill is None and self.engine.reading == "shared":
-            small = [row for row, trie in enumerate(tries) if _count_inner(trie) <= READ_AT_ONCE]
+            small = [
+                row
+                for row, trie in enumerate(tries)
+                if sum(len(n.prefix) for n in trie.nodes) <= READ_AT_ONCE
+            ]
         large = sorted({*range(len(tries))}.difference(small))
         states = [
             self._descend_small(descent, small, prompts, uniforms),
@@ -203,8 +211,3 @@ class ChoiceSampler:
         log_probs, log_mass = self.nodes.child_log_probs(states, [read.children for read in reads.items])
         log_probs, log_mass = transfer.read(log_probs, log_mass)
         return log_probs, log_mass, where, hidden
-
-
-def _count_inner(trie: ActionTrie) -> int:
-    """Returns the tokens from a trie's root to each of its branching nodes, common ones counted each time."""
-    return sum(len(node.prefix) for node in trie.nodes)

@@ -14,13 +14,12 @@ from torch import Tensor
 from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.base import Prefill
-from gamespiel.agents.engines.kept import KeptPrefixes
 from gamespiel.agents.engines.shared import TreePrefix, join_written
-from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
+from gamespiel.agents.engines.token_tree import KeptPrefixes
+from gamespiel.agents.models.adapters import Adapters, AdapterSets
 from gamespiel.agents.sampling.choices import ChoiceSampler
 from gamespiel.agents.sampling.decisions import Decision, Request
-from gamespiel.agents.sampling.descent import require_trie
-from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions
+from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions, require_trie
 from gamespiel.agents.sampling.noise import group_uniforms
 from gamespiel.agents.sampling.texts import Keep, TextSampler
 from gamespiel.agents.tokens import Tokens
@@ -63,7 +62,9 @@ class EngineSampler:
     def sample(self, requests: Sequence[Request]) -> list[Decision]:
         groups: dict[Hashable, list[int]] = {}
         for row, request in enumerate(requests):
-            groups.setdefault(_group_key(request), []).append(row)
+            text = request.constraint if isinstance(request.constraint, FreeText) else None
+            key = request.adapters, text, request.noise is None, request.left_out is None
+            groups.setdefault(key, []).append(row)  # whose members share forwards
         decisions: dict[int, Decision] = {}
         for rows in groups.values():
             found = self._sample_group([requests[row] for row in rows])
@@ -124,17 +125,12 @@ class EngineSampler:
             groups.setdefault(request.adapters, []).append(row)
         found: dict[int, npt.NDArray[np.float64]] = {}
         for name, rows in groups.items():
-            odds = self._group_distribution([requests[row] for row in rows], name)
+            prompts = [requests[row].prompt for row in rows]
+            work = partial(self._choices.distribution, prompts, [require_trie(requests[row]) for row in rows])
+            with self._adapters.use(name):
+                odds = self._engine.budgets.retry_forward(work, prompts, self._engine.count)
             found.update(zip(rows, odds, strict=True))
         return [found[row] for row in range(len(requests))]
-
-    def _group_distribution(self, requests: Sequence[Request], name: str) -> list[npt.NDArray[np.float64]]:
-        prompts = [request.prompt for request in requests]
-        tries = [require_trie(request) for request in requests]
-        with self._adapters.use(name):
-            return self._engine.budgets.retry_forward(
-                lambda: self._choices.distribution(prompts, tries), prompts, self._engine.count
-            )
 
 
 class _Replies:
@@ -156,9 +152,3 @@ class _Replies:
     def join(self) -> list[TreePrefix]:
         """Returns a prefix of whole replies per prefix of prompts."""
         return [join_written(parts) for parts in self._parts.values()]
-
-
-def _group_key(request: Request) -> Hashable:
-    """Returns what requests have in common that share forwards."""
-    text = request.constraint if isinstance(request.constraint, FreeText) else None
-    return request.adapters, text, request.noise is None, request.left_out is None

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from gamespiel.agents.models.adapter_sets import Adapters
+from gamespiel.agents.models.adapters import Adapters
 from gamespiel.agents.sampling.decisions import Decision, Request
 
 

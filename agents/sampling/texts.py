@@ -18,13 +18,11 @@ from torch import Tensor
 
 from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
-from gamespiel.agents.engines.base import Prefill
-from gamespiel.agents.engines.vocabulary import split_states, vocabulary_log_probs
+from gamespiel.agents.engines.base import Prefill, split_states, vocabulary_log_probs
 from gamespiel.agents.sampling.drawing import NotFiniteError, WrittenAnswers, draw_places
 from gamespiel.agents.sampling.noise import Uniforms
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens import Index, Tokens
 from gamespiel.agents.tokens.constraints import FreeText
-from gamespiel.agents.tokens.index import Index
 
 Keep = Callable[[Any, Sequence[int], Sequence[Tokens]], None]
 """Called with a prefix, its rows that have ended, and their texts without the last token, which is unread."""

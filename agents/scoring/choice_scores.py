@@ -14,9 +14,8 @@ from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.nodes import NodeRead, NodeReader
 from gamespiel.agents.sampling.decisions import Decision
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens import Index, Tokens, spans
 from gamespiel.agents.tokens.constraints import ActionTrie
-from gamespiel.agents.tokens.index import Index, spans
 
 
 @dataclass(frozen=True)
@@ -104,75 +103,45 @@ class ChoiceScorer:
         distinct = Index[tuple[Tokens, ActionTrie, Tokens]]()
         turns = [(decision.prompt, trie_of(decision), decision.tokens) for decision in decisions]
         where = np.array([distinct(turn) for turn in turns], dtype=np.int64)
-        plan = _ChoiceReads()
         first = {turn: decision for turn, decision in zip(turns, decisions, strict=True)}
+        # In small games most turns repeat: distinct ones are read, and then all are laid out together.
+        anchors: list[tuple[int, int]] = []
+        chosen: list[list[tuple[int, int]]] = []  # per turn: read, child
+        passed: list[list[tuple[int]]] = []  # per turn: reads of branching nodes and forced tokens
         for turn in distinct.items:
             prompt, trie, tokens = turn
             action, last = trie.action_of(tokens), len(prompt) - 1
             sequence = sequences((*prompt, *self.read_tokens(first[turn], mass=mass)))
-            plan.begin((sequence, last), exact=len(trie.nodes) <= 1)
+            anchors.append((sequence, last))
+            chosen.append([])
             for branch in trie.paths[action]:
                 node = trie.nodes[branch.node]
                 read = reads(NodeRead(sequence, last + len(node.prefix), node.children))
-                plan.branch(read, branch.child)
+                chosen[-1].append((read, branch.child))
+            passed.append([(read,) for read, _ in chosen[-1]])
             for depth, token in trie.list_forced(action) if mass else ():
-                plan.force(reads(NodeRead(sequence, last + depth, (token,))))
-        states, hidden = self.nodes.read(sequences.items, reads.items, plan.anchors, where)
-        log_probs, log_mass = self.nodes.child_log_probs(
-            states, [read.children for read in reads.items], mass=mass
-        )
-        return plan.scores(where, hidden, log_probs, log_mass if mass else None)
-
-
-class _ChoiceReads:
-    """The reads of a scoring: branching nodes and forced tokens of each distinct turn, as indices.
-
-    In small games most turns repeat, so only distinct ones are planned, and then all are laid out together.
-    """
-
-    def __init__(self) -> None:
-        self.anchors: list[tuple[int, int]] = []
-        self._exact: list[bool] = []
-        self._chosen: list[list[tuple[int, int]]] = []  # per turn: read, child
-        self._passed: list[list[tuple[int]]] = []  # per turn: reads of branching nodes and forced tokens
-
-    def begin(self, anchor: tuple[int, int], *, exact: bool) -> None:
-        """Begins the next turn."""
-        self.anchors.append(anchor)
-        self._exact.append(exact)
-        self._chosen.append([])
-        self._passed.append([])
-
-    def branch(self, read: int, child: int) -> None:
-        self._chosen[-1].append((read, child))
-        self._passed[-1].append((read,))
-
-    def force(self, read: int) -> None:
-        self._passed[-1].append((read,))
-
-    def scores(
-        self, where: npt.NDArray[np.int64], hidden: Tensor, log_probs: Tensor, log_mass: Tensor | None
-    ) -> ChoiceScores:
-        """Returns the turns' scores from log-probabilities (k, c) and log-masses (k,) of the reads.
-
-        Turn i is the planned one ``where[i]``; int64 (n,).
-        """
+                passed[-1].append((reads(NodeRead(sequence, last + depth, (token,))),))
+        states, hidden = self.nodes.read(sequences.items, reads.items, anchors, where)
+        read_children = [read.children for read in reads.items]
+        log_probs, log_mass = self.nodes.child_log_probs(states, read_children, mass=mass)
         device = hidden.device
-        owners, reads, children = transfer.send(_lay_out(self._chosen, where, 2), device)
-        nodes = log_probs.index_select(0, reads)
+        owners, rows, children = transfer.send(_lay_out(chosen, where, 2), device)
+        nodes = log_probs.index_select(0, rows)
         terms = nodes.exp() * nodes.masked_fill(~torch.isfinite(nodes), 0.0)
-        if log_mass is not None:
-            passed = transfer.send(_lay_out(self._passed, where, 1), device)
+        path_mass = None
+        if mass:
+            turn_of, rows = transfer.send(_lay_out(passed, where, 1), device)
             zeros = torch.zeros(len(where), device=device)
-            log_mass = zeros.index_add(0, passed[0], log_mass.index_select(0, passed[1]))
+            path_mass = zeros.index_add(0, turn_of, log_mass.index_select(0, rows))
+        exact = np.array([len(trie.nodes) <= 1 for _, trie, _ in distinct.items], dtype=np.bool_)
         return ChoiceScores(
             log_probs=nodes[torch.arange(len(nodes), device=device), children],
             entropy=-terms.sum(-1),
             owners=owners,
             hidden=hidden,
             child_log_probs=nodes,
-            exact=np.array(self._exact, dtype=np.bool_)[where],
-            log_mass=log_mass,
+            exact=exact[where],
+            log_mass=path_mass,
         )
 
 

@@ -15,14 +15,13 @@ from torch.nn.functional import pad
 from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.budgets import Budgets
-from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
+from gamespiel.agents.models.adapters import Adapters, AdapterSets
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.scoring.choice_scores import ChoiceScorer
 from gamespiel.agents.scoring.text_scores import TextScorer
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens import Index, Positions, Tokens, spans
 from gamespiel.agents.tokens.constraints import FreeText
-from gamespiel.agents.tokens.index import Index, Positions, spans
 
 
 class GivenPart(NamedTuple):
@@ -38,10 +37,6 @@ class GivenPart(NamedTuple):
     where: Positions
     counts: Positions
     rows: Tensor
-
-    def move(self, device: torch.device) -> GivenPart:
-        """Returns the part on a device."""
-        return self._replace(rows=self.rows.to(device))
 
 
 class GivenRows(NamedTuple):
@@ -286,10 +281,11 @@ class Scorer:
             with self._adapters.use(name):
                 for where in self.ranks.take_share(groups):
                     parts += self._prepare_group(decisions, where, estimator, mass)
-            return [part.move(way) for part in parts]
+            return [part._replace(rows=part.rows.to(way)) for part in parts]
 
         shares = self.ranks.share_work(prepare_share)
-        return Given(len(decisions), [part.move(home) for share in shares for part in share], estimator)
+        parts = [part._replace(rows=part.rows.to(home)) for share in shares for part in share]
+        return Given(len(decisions), parts, estimator)
 
     def _prepare_group(
         self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool
@@ -301,16 +297,15 @@ class Scorer:
             # The engine keeps to the budget by itself. But after it was lowered, logits have to be fewer too.
             lowered, budget = self.budgets.forward_is_lowered, self.budgets.tokens_per_forward
             groups = self.split(group, budget=budget, mass=mass) if lowered else [np.arange(len(group))]
-            return [self._prepare_part([group[i] for i in g], where[g], estimator, mass) for g in groups]
+            parts: list[GivenPart] = []
+            for rows in groups:
+                shared = [group[row] for row in rows]
+                scores = self._scorer_of(shared).score(shared, mass=mass)
+                counts = np.array([len(decision.log_probs) for decision in shared], dtype=np.int64)
+                parts.append(GivenPart(where[rows], counts, scores.keep(estimator)))
+            return parts
 
         return self.budgets.retry_forward(work, [decision.prompt for decision in group], self._engine.count)
-
-    def _prepare_part(
-        self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool
-    ) -> GivenPart:
-        found = self._scorer_of(decisions).score(decisions, mass=mass)
-        counts = np.array([len(decision.log_probs) for decision in decisions], dtype=np.int64)
-        return GivenPart(where, counts, found.keep(estimator))
 
     def values(self, prompts: Sequence[Tokens]) -> Tensor:
         """Returns the critic's values of prompts, float32 (n,).

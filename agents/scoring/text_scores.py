@@ -12,11 +12,10 @@ from torch import Tensor
 
 from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
-from gamespiel.agents.engines.vocabulary import apply_in_part, split_states, vocabulary_log_probs
+from gamespiel.agents.engines.base import apply_in_part, split_states, vocabulary_log_probs
 from gamespiel.agents.sampling.decisions import Decision
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens import Index, Tokens
 from gamespiel.agents.tokens.constraints import FreeText
-from gamespiel.agents.tokens.index import Index
 
 
 @dataclass(frozen=True)
@@ -103,14 +102,36 @@ class TextScorer:
         """
         temperature = _one_temperature(decisions)
         replies = [decision.tokens for decision in decisions]
-        plan = _TextReads.plan([decision.prompt for decision in decisions], replies)
-        states = self.engine.read(plan.sequences, *zip(*plan.places, strict=True))
+        # A state is a text that predicts a token. No sequence is the beginning of another of the same prompt.
+        roots, branches, pairs = Index[Tokens](), Index[tuple[int, int]](), Index[tuple[int, int]]()
+        state_at: dict[tuple[str, int], int] = {}
+        sequences: list[Tokens] = []
+        places: list[tuple[int, int]] = []  # per state: sequence, position
+        reply_states: list[list[int]] = [[] for _ in replies]
+        # Longest first, so that a text that is the beginning of another has been read when its turn comes.
+        for row in sorted(range(len(replies)), key=lambda row: -len(replies[row])):
+            prompt, reply = decisions[row].prompt, replies[row]
+            if not reply:
+                raise ValueError(f"reply {row} has no tokens; allowed: at least the one that ends it")
+            key, sequence = ("root", roots(prompt)), (*prompt, *reply[:-1])
+            for depth in range(len(reply)):
+                if depth:
+                    key = ("branch", branches((reply_states[row][-1], reply[depth - 1])))
+                if key not in state_at:
+                    if not sequences or sequences[-1] is not sequence:
+                        sequences.append(sequence)
+                    state_at[key] = len(places)
+                    places.append((len(sequences) - 1, len(prompt) - 1 + depth))
+                reply_states[row].append(state_at[key])
+        token_states = [state for states_of in reply_states for state in states_of]
+        tokens = [token for reply in replies for token in reply]
+        token_pairs = [pairs(pair) for pair in zip(token_states, tokens, strict=True)]
+        states = self.engine.read(sequences, *zip(*places, strict=True))
         device = states.device
-        state_of, pair_of, anchors = (
-            transfer.send(indices, device) for indices in (plan.state_of, plan.pair_of, plan.anchors)
-        )
+        state_of, pair_of = transfer.send(token_states, device), transfer.send(token_pairs, device)
+        anchors = transfer.send([states_of[0] for states_of in reply_states], device)
         lengths = [len(reply) for reply in replies]
-        log_probs, entropies = self._score_pairs(states, plan.pairs, temperature)
+        log_probs, entropies = self._score_pairs(states, pairs.items, temperature)
         return TextScores(
             log_probs=log_probs.index_select(0, pair_of),
             entropy=entropies.index_select(0, state_of),
@@ -164,54 +185,6 @@ class TextScorer:
 
     def _apply_in_part(self, states: Tensor, function: Callable[..., Any], *arguments: Any) -> Any:
         return apply_in_part(self.engine, len(states), function, *arguments)
-
-
-@dataclass
-class _TextReads:
-    """The reads of a scoring; a state is a text that predicts a token.
-
-    Attributes:
-        sequences: Texts to read, none of which is the beginning of another that has the same prompt.
-        places: The sequence and the position at which each state is read.
-        pairs: Distinct pairs of state and token.
-        state_of: The state of each token of all replies.
-        pair_of: The pair of each token.
-        anchors: The state of each reply's first token.
-    """
-
-    sequences: list[Tokens]
-    places: list[tuple[int, int]]
-    pairs: list[tuple[int, int]]
-    state_of: list[int]
-    pair_of: list[int]
-    anchors: list[int]
-
-    @classmethod
-    def plan(cls, prompts: Sequence[Tokens], replies: Sequence[Tokens]) -> _TextReads:
-        roots, branches, pairs = Index[Tokens](), Index[tuple[int, int]](), Index[tuple[int, int]]()
-        state_at: dict[tuple[str, int], int] = {}
-        sequences: list[Tokens] = []
-        places: list[tuple[int, int]] = []
-        states: list[list[int]] = [[] for _ in replies]
-        # Longest first, so that a text that is the beginning of another has been read when its turn comes.
-        for row in sorted(range(len(replies)), key=lambda row: -len(replies[row])):
-            prompt, reply = prompts[row], replies[row]
-            if not reply:
-                raise ValueError(f"reply {row} has no tokens; allowed: at least the one that ends it")
-            key, sequence = ("root", roots(prompt)), (*prompt, *reply[:-1])
-            for depth in range(len(reply)):
-                if depth:
-                    key = ("branch", branches((states[row][-1], reply[depth - 1])))
-                if key not in state_at:
-                    if not sequences or sequences[-1] is not sequence:
-                        sequences.append(sequence)
-                    state_at[key] = len(places)
-                    places.append((len(sequences) - 1, len(prompt) - 1 + depth))
-                states[row].append(state_at[key])
-        state_of = [state for found in states for state in found]
-        tokens = [token for reply in replies for token in reply]
-        pair_of = [pairs(pair) for pair in zip(state_of, tokens, strict=True)]
-        return cls(sequences, places, pairs.items, state_of, pair_of, [found[0] for found in states])
 
 
 def _one_temperature(decisions: Sequence[Decision]) -> float:

@@ -68,7 +68,9 @@ class LegalAnswers:
 
     def __init__(self, codec: ChatCodec, n_actions: int, *, by_name: bool = False) -> None:
         self.codec, self.n_actions, self.by_name = codec, n_actions, by_name
-        self.trie_of_numbers: Callable[[Tokens], ActionTrie] = lru_cache(TRIES_CACHED)(self._trie_of_numbers)
+        self.trie_of_numbers: Callable[[Tokens], ActionTrie] = lru_cache(TRIES_CACHED)(
+            lambda legal: ActionTrie.build({action: codec.encode_action(action) for action in legal})
+        )
         self.trie_of_names: Callable[[NamedLegal], ActionTrie] = lru_cache(NAMED_TRIES_CACHED)(
             self._trie_of_names
         )
@@ -124,9 +126,6 @@ class LegalAnswers:
             return [self.trie_of_numbers(actions) for actions in sets]
         named = zip(sets, _names_of(observations, sets), strict=True)
         return [self.trie_of_names(NamedLegal(actions, names)) for actions, names in named]
-
-    def _trie_of_numbers(self, legal: Tokens) -> ActionTrie:
-        return ActionTrie.build({action: self.codec.encode_action(action) for action in legal})
 
     def _trie_of_names(self, legal: NamedLegal) -> ActionTrie:
         answers = [self.codec.encode_answer(name) for name in legal.names]

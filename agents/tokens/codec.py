@@ -128,10 +128,21 @@ class ChatCodec:
             PromptLengthError: the prompt is longer than the tokenizer's ``model_max_length``, or leaves fewer
                 of the model's positions than an answer takes.
         """
-        tokens = self._prompts.get(text)
-        if tokens is None:
-            tokens = self._encode_prompt(text)
-            self._prompts.put(text, tokens)
+        if (known := self._prompts.get(text)) is not None:
+            return known
+        parts = self.cut_controls(text)
+        if len(parts) == 1:
+            rendered = self.prompt_text(text)
+            tokens = self.encode_text(rendered)
+        else:
+            # The template goes around the whole text: it may trim it, or change it in other ways.
+            mark = next(mark for mark in MARKS if mark not in text)
+            rendered = self.prompt_text(mark.join(parts))
+            tokens = tuple(token for part in rendered.split(mark) for token in self.encode_text(part))
+        self.check_controls(text, tokens, self._count_controls(self._probe))
+        self.check_ending(rendered)
+        self.check_length(len(tokens), text)
+        self._prompts.put(text, tokens)
         return tokens
 
     def encode_answer(self, text: str) -> Tokens:
@@ -173,21 +184,6 @@ class ChatCodec:
     def encode_text(self, text: str) -> Tokens:
         """Returns the tokens of a text, in which control tokens that it spells are read as such."""
         return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    def _encode_prompt(self, text: str) -> Tokens:
-        parts = self.cut_controls(text)
-        if len(parts) == 1:
-            rendered = self.prompt_text(text)
-            tokens = self.encode_text(rendered)
-        else:
-            # The template goes around the whole text: it may trim it, or change it in other ways.
-            mark = next(mark for mark in MARKS if mark not in text)
-            rendered = self.prompt_text(mark.join(parts))
-            tokens = tuple(token for part in rendered.split(mark) for token in self.encode_text(part))
-        self.check_controls(text, tokens, self._count_controls(self._probe))
-        self.check_ending(rendered)
-        self.check_length(len(tokens), text)
-        return tokens
 
     def check_ending(self, rendered: str) -> None:
         """Checks that a rendered prompt ends as all do.

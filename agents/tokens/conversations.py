@@ -127,7 +127,9 @@ class ConversationCodec:
             self._checked = True
         head = 1 if messages[0]["role"] == "system" else 0
         pieces = self._encode_pieces(messages)
-        limit, why = self._find_limit()
+        limit, why = self.codec.find_limit()
+        if self.context_tokens is not None and self.context_tokens < limit:
+            limit, why = self.context_tokens, "env.context_tokens"
         if (total := sum(map(len, pieces))) <= limit:
             return Prompt(tuple(token for piece in pieces for token in piece), 0)
         # A turn is the piece before an answer, and the answer; the system message is in the first.
@@ -147,15 +149,12 @@ class ConversationCodec:
             f"at most {limit}: {why}"
         )
 
-    def _find_limit(self) -> tuple[int, str]:
-        limit, why = self.codec.find_limit()
-        if self.context_tokens is not None and self.context_tokens < limit:
-            return self.context_tokens, "env.context_tokens"
-        return limit, why
-
     def _encode_pieces(self, messages: Sequence[Mapping[str, str]]) -> list[Tokens]:
         """Returns the tokens before the first answer, of the answer, between it and the next, and so on."""
-        cut_mark, answer_mark = self._choose_marks(messages)
+        free = [mark for mark in MARKS if not any(mark in message["content"] for message in messages)]
+        if len(free) < 2:
+            raise ChatTemplateError("a conversation has nearly all noncharacters of Unicode; allowed: text")
+        cut_mark, answer_mark = free[:2]
         marked = [
             {"role": message["role"], "content": answer_mark}
             if message["role"] == "assistant"
@@ -175,13 +174,6 @@ class ConversationCodec:
         for answer, text in zip(answers, between[1:], strict=True):
             pieces += [self._encode_answer(answer), self._encode_piece(text, cut_mark)]
         return pieces
-
-    def _choose_marks(self, messages: Sequence[Mapping[str, str]]) -> tuple[str, str]:
-        """Returns two characters that no message has."""
-        free = [mark for mark in MARKS if not any(mark in message["content"] for message in messages)]
-        if len(free) < 2:
-            raise ChatTemplateError("a conversation has nearly all noncharacters of Unicode; allowed: text")
-        return free[0], free[1]
 
     def _cut_text(self, text: str) -> list[str]:
         parts = self.codec.cut_controls(text)

@@ -26,7 +26,7 @@ def numerics(options: argparse.Namespace, end_by: float) -> Row:
         models.randomise(policy)
         learner = models.make_learner(options, config=config, device="cpu", dtype="float32")
         learner.policy.model.load_state_dict(policy.model.state_dict())  # which makes them float32
-        learner.make_collector().collect(learner.env, lambda dones, learned: True)
+        learner.play_step(learner.env, lambda dones, learned: True)
         row[dtype] = compare(policy, learner.policy, models.first_decisions(learner))
     return row
 

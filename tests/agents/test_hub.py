@@ -16,7 +16,7 @@ import pytest
 import torch
 from huggingface_hub import constants
 
-from gamespiel.agents.models import hub as module
+from gamespiel.agents.models import weights as module
 from gamespiel.agents.models.loading import TINY, ModelError, ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.models.weights import WHEELS, Wheel, identity
 from tests.agents.hubs import Hub, running

@@ -17,8 +17,15 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gamespiel.agents.engines.graphs import CaptureError, pad_row, round_row
-from gamespiel.agents.engines.kernels import NAMES, KernelError, list_active, switch, using
-from gamespiel.agents.engines.lean_adapters import _Cast, find_adapted
+from gamespiel.agents.engines.kernels import (
+    NAMES,
+    KernelError,
+    _Cast,
+    find_adapted,
+    list_active,
+    switch,
+    using,
+)
 from gamespiel.agents.engines.token_tree import TokenTree
 from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.models import BASE, NEWEST

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch._dynamo  # derives a class from pickle.Unpickler, which ``no_pickles`` forbids
 from gymnasium import spaces
 from stable_baselines3.common.save_util import save_to_zip_file
 from stable_baselines3.common.utils import LinearSchedule

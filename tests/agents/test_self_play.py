@@ -68,7 +68,8 @@ def played(actions: Sequence[int], games: int = 1, learn: str = "both") -> tuple
     round_ = begin(model, scripted(*actions), games)
     found = play(model.env, list(range(games)), round_.decide, lambda turns: True)  # type: ignore[arg-type]
     episodes, _ = finish(round_, found)
-    model.make_collector().fill_buffer(episodes)
+    model.rollout_buffer.fill(episodes, 0.0)
+    model.rollout_buffer.compute_returns_and_advantage()
     return episodes, model
 
 

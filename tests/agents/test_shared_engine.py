@@ -17,11 +17,13 @@ from torch import nn
 
 from gamespiel.agents.engines import PaddedEngine, SharedEngine, UnsupportedModelError, tree_attention
 from gamespiel.agents.engines.base import PLAIN, layers_of
-from gamespiel.agents.engines.kept import KeptPrefixes, count_shared, find_known
 from gamespiel.agents.engines.shared import TILE
 from gamespiel.agents.engines.token_tree import (
+    KeptPrefixes,
     TokenTree,
     choose_tile_width,
+    count_shared,
+    find_known,
     group_sequences,
     tile_continuations,
     tile_fresh,
@@ -44,7 +46,7 @@ def read_attention(parts: Iterable[Any]) -> dict[int, tuple[int, list[tuple[int,
     """Returns the depth of each query, and its keys with their depths, in order."""
     seen = {}
     for part in parts:
-        for queries, keys, allowed, query_depths, key_depths in zip(*vars(part).values(), strict=True):
+        for queries, keys, allowed, query_depths, key_depths in zip(*part, strict=True):
             for query, depth, mask in zip(queries, query_depths, allowed, strict=True):
                 pairs = zip(keys[mask].tolist(), key_depths[mask].tolist(), strict=True)
                 seen[int(query)] = (int(depth), sorted(pairs))

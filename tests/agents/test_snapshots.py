@@ -13,7 +13,7 @@ import torch
 
 from gamespiel.agents.learning.snapshots import MEMORY, Average, Magnet, Member, Pool, Snapshot
 from gamespiel.agents.models import AVERAGE, BASE, MAGNET, NEWEST
-from gamespiel.agents.models.adapter_sets import UnknownAdaptersError
+from gamespiel.agents.models.adapters import UnknownAdaptersError
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint

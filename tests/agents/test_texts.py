@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gamespiel.agents.engines import ENGINES, Budgets, vocabulary
+from gamespiel.agents.engines import ENGINES, Budgets, base
 from gamespiel.agents.models import BASE
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
@@ -334,7 +334,7 @@ def test_parts_are_exact(codec: ChatCodec, rows: int, monkeypatch: pytest.Monkey
 
     Of several parts, none keeps its logits for the way back.
     """
-    monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", rows * 11)
+    monkeypatch.setattr(base, "LOGITS_AT_ONCE", rows * 11)
     engine, kept = Precise(), list[int]()
     decoder = Texts(codec, engine, temperature=0.5)
     reference = torch.randn(7, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

@@ -19,15 +19,15 @@ import pytest
 import torch
 
 from gamespiel.agents.models import BASE, NEWEST
-from gamespiel.agents.models.adapter_sets import UnknownAdaptersError
+from gamespiel.agents.models.adapters import UnknownAdaptersError
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.sampling.vllm import folders as folders_module
+from gamespiel.agents.sampling.vllm import sampler as folders_module
 from gamespiel.agents.sampling.vllm import server as vllm_server
 from gamespiel.agents.sampling.vllm.answers import NodeQuery, ServedAnswers
 from gamespiel.agents.sampling.vllm.comparison import GapError, LocalReader, StaleAdaptersError
 from gamespiel.agents.sampling.vllm.connect import Needs, UnsuitableServerError, connect
-from gamespiel.agents.sampling.vllm.folders import AdapterFolders
 from gamespiel.agents.sampling.vllm.replicas import Patience, Replicas
+from gamespiel.agents.sampling.vllm.sampler import AdapterFolders
 from gamespiel.agents.sampling.vllm.server import BrokenAnswerError, Server, ServerError
 from task_gym.errors import ArgumentError
 from tests.agents.fake_vllm import (

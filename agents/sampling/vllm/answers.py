@@ -22,14 +22,20 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.sampling.decisions import Request
-from gamespiel.agents.sampling.descent import TrieDescent, action_probabilities, require_trie, write_best
-from gamespiel.agents.sampling.drawing import NotFiniteError, WrittenAnswers, inverse_cdf
+from gamespiel.agents.sampling.drawing import (
+    NotFiniteError,
+    TrieDescent,
+    WrittenAnswers,
+    action_probabilities,
+    inverse_cdf,
+    require_trie,
+    write_best,
+)
 from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.sampling.vllm.replicas import Job, Replicas
 from gamespiel.agents.sampling.vllm.server import ServerError, read_float
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens import Index, Tokens
 from gamespiel.agents.tokens.constraints import FreeText, Node
-from gamespiel.agents.tokens.index import Index
 
 IDS = 128
 """Most tokens that one request asks about: vLLM's own limit."""

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import torch
 
 from gamespiel.agents.engines import Engine
+from gamespiel.agents.engines.base import vocabulary_log_probs
 from gamespiel.agents.engines.nodes import NodeRead, NodeReader
-from gamespiel.agents.engines.vocabulary import vocabulary_log_probs
 from gamespiel.agents.models import BASE, NEWEST
-from gamespiel.agents.models.adapter_sets import AdapterSets
+from gamespiel.agents.models.adapters import AdapterSets
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.drawing import inverse_cdf
 from gamespiel.agents.sampling.vllm.answers import (

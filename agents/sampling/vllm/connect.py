@@ -13,7 +13,7 @@ import torch
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.hyperparameters import LoraSettings
 from gamespiel.agents.models import BASE
-from gamespiel.agents.models.adapter_sets import Adapters, AdapterSets
+from gamespiel.agents.models.adapters import Adapters, AdapterSets
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.vllm.answers import LogProbs
 from gamespiel.agents.sampling.vllm.comparison import (
@@ -23,14 +23,14 @@ from gamespiel.agents.sampling.vllm.comparison import (
     Probe,
     mean_gap,
 )
-from gamespiel.agents.sampling.vllm.folders import (
+from gamespiel.agents.sampling.vllm.replicas import Patience, Replicas
+from gamespiel.agents.sampling.vllm.sampler import (
     AdapterFolders,
+    VllmSampler,
     default_folder,
     is_left_behind,
     remove_left_behind,
 )
-from gamespiel.agents.sampling.vllm.replicas import Patience, Replicas
-from gamespiel.agents.sampling.vllm.sampler import VllmSampler
 from gamespiel.agents.sampling.vllm.server import (
     ANSWER_SECONDS,
     TOKEN,
