@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         tokens, overrides = split_overrides(sys.argv[1:] if argv is None else argv)
         _check_command(tokens)
-        args, extra = build_parser().parse_known_args(tokens)
+        args, extra = build_parser(tokens[0] if tokens[0] in COMMANDS else None).parse_known_args(tokens)
         _check_extra(extra, args, overrides)
         args.run(args, overrides)
         if sys.stdout is not None:
@@ -214,8 +214,8 @@ def split_overrides(argv: Sequence[str]) -> tuple[list[str], Overrides]:
     return rest, overrides
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Returns the parser of everything but the overrides."""
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Returns the parser of everything but the overrides: of one command, or of all."""
     parser = _Parser(
         usage="gamespiel COMMAND [OPTION ...]",
         description="Train language models to play games, and evaluate them.",
@@ -223,6 +223,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"gamespiel {__version__}")
     subparsers = parser.add_subparsers(prog="gamespiel", required=True, help=argparse.SUPPRESS)
     for name, (run, add_options, has_keys) in COMMANDS.items():
+        if command not in (name, None):
+            continue
         sub: _Parser = subparsers.add_parser(name, description=_summarize(run), has_keys=has_keys)
         sub.add_argument("--version", action="version", version=f"gamespiel {__version__}")
         add_options(sub)
@@ -275,6 +277,6 @@ class _Help(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, _: Any, name: Any, option: str | None = None) -> None:
         if name in COMMANDS:
-            build_parser().parse_args([name, "--help"])
+            build_parser(name).parse_args([name, "--help"])
         print(parser.format_help() if name is None else explain(name), end="")
         parser.exit()

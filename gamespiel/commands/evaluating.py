@@ -1,6 +1,10 @@
 """The commands that measure agents."""
 
+from __future__ import annotations
+
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gamespiel import tracks
 from gamespiel.agents.installed import check_trainer
@@ -27,6 +31,9 @@ from gamespiel.endpoints import PREFIX
 from gamespiel.errors import unknown_name_error
 from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.measure.options import EvalOptions
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 OF_ENDPOINTS = ("concurrency", "temperature", "request_s", "episode_s")
 """Options of agents behind endpoints; those that are not given keep their defaults."""
@@ -215,9 +222,15 @@ def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
 
     from gamespiel.measure.exploit.endpoint import ask_user
     from gamespiel.measure.exploit.run import exploit
+
+    exploit(options, _train, approve=None if args.yes else ask_user)
+
+
+def _train(config: Config, resume: Path | None, console: Console) -> None:
+    """Trains, with PyTorch, which other ways to exploit an agent need not have."""
     from gamespiel.training.run import train
 
-    exploit(options, train, approve=None if args.yes else ask_user)
+    train(config, resume, console)
 
 
 def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:

@@ -1,4 +1,4 @@
-"""Who is measured: a baseline, a model behind an endpoint, a run's checkpoint or an untrained model."""
+"""The agents that are measured: baselines, models behind endpoints, checkpoints and untrained models."""
 
 from __future__ import annotations
 

@@ -66,18 +66,18 @@ class Journal(Generic[K]):
             write_atomically(file, whole + b"\n" if whole else b"")
 
     def _take(self, row: Row) -> None:
-        if OVER in row:
-            self.over = True
-        else:
+        self.over = OVER in row  # and not any more if rows follow
+        if not self.over:
             self.played[self._find_key(row)] = row
 
     def keep(self, row: Row) -> None:
         """Writes an episode; threads may call it."""
         # In JSON, a lone surrogate is written as Python's backslash replacement writes it.
         line = json.dumps(row, ensure_ascii=False)
+        key = self._find_key(row)  # before it is written: what cannot be read again must not be
         with self._lock:
             append_line(self.file, line, errors="backslashreplace")
-            self.played[self._find_key(row)] = row
+            self.played[key] = row
 
     def mark_over(self) -> None:
         """Says that nothing is left to play: the same command begins anew."""

@@ -85,9 +85,9 @@ Record = Callable[[Match, Episode], Row]
 def record_episode(match: Match, episode: Episode) -> Row:
     """Returns score, result, returns and history, and what went wrong."""
     info = episode.info
-    found = {name: info.get(name) for name in ("score", "result", "returns", "history")}
-    found |= {"turns": len(episode.turns), "illegal": episode.illegal}
-    return found | ({"error": str(info.get("fault", "a fault"))} if episode.fault else {})
+    record = {name: info.get(name) for name in ("score", "result", "returns", "history")}
+    record |= {"turns": len(episode.turns), "illegal": episode.illegal}
+    return record | ({"error": str(info.get("fault", "a fault"))} if episode.fault else {})
 
 
 class MatchPlayer(Protocol):
@@ -186,11 +186,13 @@ def make_policy_player(
         max_new_tokens: The most tokens of a reply; None for its training's, or what the kind needs.
         greedy: Whether it always takes its most probable answer.
     """
-    writes, free = config.env.decode == "text", None
+    writes, constraint = config.env.decode == "text", None
     if (replies and not writes) or (writes and max_new_tokens is not None):
         kind = declaration_of(config.env).replies
         assert kind is not None, "what takes replies"
-        free = reply_constraint(policy, kind.max_new_tokens if max_new_tokens is None else max_new_tokens)
+        constraint = reply_constraint(
+            policy, kind.max_new_tokens if max_new_tokens is None else max_new_tokens
+        )
 
     def make(count: int) -> TextEnvs:
         if replies or writes:
@@ -203,7 +205,7 @@ def make_policy_player(
                 Address(seed_of(matches[i]), Purpose.EVALUATION_ACTIONS, 0, turn, matches[i].place)
                 for i in indices
             ]
-            decisions = policy.decide(texts, masks, None if greedy else noise, constraint=free)
+            decisions = policy.decide(texts, masks, None if greedy else noise, constraint=constraint)
             return [policy.answer_of(decision) for decision in decisions]
 
         return decide

@@ -21,7 +21,8 @@ ELO = 400 / math.log(10)
 """Points of Elo's scale per unit of a logarithmic strength: 400 points are odds of 10 to 1."""
 
 ADDED = 1.0
-"""Ties with each anchor that everybody has beside the matches, so that who won all has a finite rating."""
+"""Ties that everybody has beside the matches, spread over the anchors: so who won all has a finite rating,
+and the mean rating after few deals is nearly that after many (Firth 1993, where the anchors are alike)."""
 
 WIDEST = 4000.0
 """Ratings are looked for between minus this and this."""
@@ -60,15 +61,16 @@ def rate(scale: Scale, scores: Array, counts: Array) -> Array:
         scores: Sums of scores against each anchor, shape (…, anchors).
         counts: Numbers of matches, of the same shape.
     """
-    scores, counts = scores + ADDED / 2, counts + ADDED
+    added = ADDED / len(scale.anchors)
+    scores, counts = scores + added / 2, counts + added
     low = np.full(scores.shape[:-1], -WIDEST)
     high = -low
     for _ in range(44):  # the expected score rises with the rating
         middle = (low + high) / 2
         above = (counts * scale.expect(middle)).sum(axis=-1) > scores.sum(axis=-1)
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    found: Array = (low + high) / 2
-    return found
+    points: Array = (low + high) / 2
+    return points
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class Rating:
 
     Attributes:
         points: The mean over the games.
-        low: The 2.5% quantile over resampled deals; None if a game has one deal, which shows no spread.
+        low: The 2.5% quantile over resampled deals; None if a game has one deal, or all deals are equal: they
+            show no spread.
         high: The 97.5% quantile.
     """
 
@@ -101,17 +104,14 @@ def rate_games(
         seed: Seed of the resamples.
     """
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
-    points = [
-        float(rate(scale, won.sum(axis=0), played.sum(axis=0)))
-        for scale, won, played in zip(scales, scores, counts, strict=True)
-    ]
-    drawn = np.zeros(RESAMPLES)
-    for scale, won, played in zip(scales, scores, counts, strict=True):
-        deals = len(won)
+    points, resampled = [], np.zeros(RESAMPLES)
+    for scale, sums, numbers in zip(scales, scores, counts, strict=True):
+        points.append(float(rate(scale, sums.sum(axis=0), numbers.sum(axis=0))))
+        deals = len(sums)
         few = max(1, deals - 1)
         times = generator.multinomial(few, np.full(deals, 1 / deals), RESAMPLES) * (deals / few)
-        drawn += rate(scale, times @ won, times @ played) / len(scales)
-    ends = (
-        np.quantile(drawn, [0.025, 0.975]).tolist() if all(len(won) > 1 for won in scores) else (None, None)
-    )
-    return Rating(math.fsum(points) / len(points), *ends)
+        resampled += rate(scale, times @ sums, times @ numbers) / len(scales)
+    mean = math.fsum(points) / len(points)
+    low, high = np.quantile(resampled, [0.025, 0.975]).tolist()
+    shows_spread = min(map(len, scores)) > 1 and high > low
+    return Rating(mean, low, high) if shows_spread else Rating(mean, None, None)

@@ -228,7 +228,7 @@ def test_a_rank_that_is_killed_costs_nothing(scenarios: Path, tmp_path: Path) ->
     The command does not ask to resume: the first world began the run.
     """
     run = tmp_path / "run"
-    options = SMALL | SHORT | {"run.output_dir": str(run)}
+    options = SMALL | SHORT | PLAIN["kuhn"][1] | {"run.output_dir": str(run)}
     command = torchrun(
         str(ROOT / "train.py"), *(part for key, value in options.items() for part in (f"--{key}", value)),
         restarts=1,

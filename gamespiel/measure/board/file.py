@@ -29,7 +29,7 @@ try:
 except ImportError:  # Windows: nothing keeps two commands apart there
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = "gamespiel leaderboard 1"
+FORMAT = "gamespiel leaderboard 2"
 """The format of the files that this version writes and reads."""
 
 LARGEST = 256 << 20
@@ -56,7 +56,10 @@ Number = (
     | Annotated[int, Field(ge=-(10**12), le=10**12)]
 )
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | Annotated[int, Field(ge=0, le=1)]
-Reply = Annotated[str, Field(max_length=1 << 20)]
+LONGEST_REPLY, LONGEST_ERROR = 1 << 20, 10_000
+"""The most characters of a reply and of an error; what is longer is cut before it is read or kept."""
+
+Reply = Annotated[str, Field(max_length=LONGEST_REPLY)]
 
 
 @_CLOSED
@@ -76,7 +79,7 @@ class RowShape(TypedDict):
     chances: NotRequired[Annotated[list[Share], Field(max_length=100_000)]]
     replies: NotRequired[Annotated[list[Reply], Field(max_length=100_000)]]
     gave_up: NotRequired[bool]
-    error: NotRequired[Annotated[str, Field(max_length=10_000)]]
+    error: NotRequired[Annotated[str, Field(max_length=LONGEST_ERROR)]]
 
 
 @_CLOSED
@@ -279,11 +282,7 @@ def parse_board(content: bytes, where: str) -> dict[str, Any]:
         data = _join_about(found)
         shaped = _SHAPE.validate_python(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise BoardError(
-            f"{where} is no board: {place or 'it'}: {first['msg']}, not {first['input']!r:.60}"
-        ) from error
+        raise BoardError(f"{where} is no board: {_explain_shape(error)}") from error
     except NO_JSON as error:
         raise BoardError(f"{where} is no board: {explain_json(error)}") from error
     if shaped["format"] != FORMAT:
@@ -295,6 +294,12 @@ def parse_board(content: bytes, where: str) -> dict[str, Any]:
     if wrong := find_wrong_name([entry["name"] for entry in shaped["agents"]]):
         raise BoardError(f"{where} is no board: it has {wrong}")
     return dict(shaped)
+
+
+def _explain_shape(error: ValidationError) -> str:
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place or 'it'}: {first['msg']}, not {first['input']!r:.60}"
 
 
 def _refuse_constant(text: str) -> Any:
@@ -390,8 +395,12 @@ def open_journal(board: Board, path: Path) -> Journal[tuple[Any, ...]]:
 
     def find_key(row: Row) -> tuple[Any, ...]:
         if "unit" in row:
-            row["rows"] = [dict(_ROW.validate_python(episode)) for episode in row["rows"]]
             name, task, deal = row["unit"]
+            for episode in row["rows"]:
+                try:
+                    _ROW.validate_python(episode)
+                except ValidationError as error:
+                    raise BoardError(f"{name}, {task}, deal {deal}: {_explain_shape(error)}") from error
             return name, task, deal
         if "entry" in row:
             return (row["entry"]["name"],)

@@ -23,6 +23,7 @@ from gamespiel.measure.board.episodes import (
     play_game,
     read_ending,
 )
+from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY
 from gamespiel.measure.journal import Row
 from gamespiel.measure.options import EndpointOptions
 from gamespiel.measure.play import EndpointPlayer, Keep, Match, MatchPlayer, make_policy_player
@@ -38,7 +39,7 @@ def make_player(agent: Agent, deals: DealSet, track: str, options: EndpointOptio
     if agent.kind == "baseline":
         return BaselinePlayer(agent.given, deals)
     if agent.kind == "endpoint":
-        play_one = partial(_play_endpoint, track != UNLISTED)
+        play_one = partial(_play_endpoint, track != UNLISTED, options.episode_s)
         return EndpointPlayer(options.open_chat(agent.given), options.concurrency, play_one)
     policy, _ = load_policy(agent.settings, agent.checkpoint, Console(quiet=True))
     return make_policy_player(
@@ -74,14 +75,14 @@ class BaselinePlayer:
         """Does nothing."""
 
 
-def _play_endpoint(list_actions: bool, chat: Chat, match: Match) -> Row:
+def _play_endpoint(list_actions: bool, episode_s: float | None, chat: Chat, match: Match) -> Row:
     """Plays a match with a model behind an endpoint.
 
     Raises:
         EndpointError: the endpoint is away or refuses: the deal counts for nothing, and can be played again.
     """
     trace = match.task.startswith(TRACE)
-    seconds = EPISODE_S["trace" if trace else "game"]
+    seconds = EPISODE_S["trace" if trace else "game"] if episode_s is None else episode_s
     deadline = time.monotonic() + seconds
 
     def reply(messages: Sequence[Message]) -> str:
@@ -92,8 +93,8 @@ def _play_endpoint(list_actions: bool, chat: Chat, match: Match) -> Row:
         except EndpointError as error:
             if chat.classify_failure(error) == LOST:
                 raise
-            raise NoReplyError(str(error)) from error
-        return text if trace else visible(text)
+            raise NoReplyError(str(error)[:LONGEST_ERROR]) from error
+        return (text if trace else visible(text))[:LONGEST_REPLY]
 
     return play_by_replies(match, reply, list_actions=list_actions)
 
@@ -105,8 +106,8 @@ def _record_episode(replies: bool, match: Match, episode: Episode) -> Row:
     ending = read_ending(info, None if trace else info.get("history"))
     error = ending.fault if episode.fault and "fault" in info else None
     if replies:
-        said = [str(turn.action) for turn in episode.turns]
-        return make_row(match, ending, replies=said, gave_up="error" in info or None, error=error)
+        texts = [str(turn.action) for turn in episode.turns]
+        return make_row(match, ending, replies=texts, gave_up="error" in info or None, error=error)
     chances = [
         round(math.exp(float(turn.decision.log_probs.sum())), DIGITS)
         for turn in episode.turns

@@ -52,10 +52,10 @@ def _read_deals(board: Board, name: str) -> Deals:
     """Returns an agent's deals, with faults as losses if they are too many."""
     units = board.list_counted(name)
     faulty = sum(any(row["score"] is None for row in board.played[unit]) for unit in units)
-    lost = {"score": 0.0} if faulty > max(1, MOST_FAULTS * len(units)) else {}
+    loss = {"score": 0.0} if faulty > max(1, MOST_FAULTS * len(units)) else {}
     found: Deals = {}
     for unit in units:
-        rows = [row | lost if row["score"] is None else row for row in board.played[unit]]
+        rows = [row | loss if row["score"] is None else row for row in board.played[unit]]
         found.setdefault(unit[1], []).append(rows)
     return found
 
@@ -128,7 +128,7 @@ def _describe(estimate: Estimate, confidence: float = CONFIDENCE) -> dict[str, A
 
 
 def _score_anchors(deals: Sequence[Sequence[Row]]) -> dict[str, dict[str, Any]]:
-    """Returns the mean score against each anchor, over the deals without faults there: the raw matrix.
+    """Returns the mean score against each anchor, over the deals without faults there.
 
     Anchors go by their place, because a search has another budget in each of a game's variants.
     """

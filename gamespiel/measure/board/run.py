@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from gamespiel.config.imports import import_modules
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.agents import Agent
 from gamespiel.measure.board.agents import describe, read_agents
+from gamespiel.measure.board.anchors import FILE
 from gamespiel.measure.board.benchmark import FIXED, MOST_DEALS, TASK_NAMES, parse_deals
 from gamespiel.measure.board.file import (
     Board,
@@ -91,8 +93,8 @@ class BoardOptions(EndpointOptions):
 
 
 def list_versions() -> dict[str, str]:
-    """Returns the versions that decide what is played."""
-    found = {"python": platform.python_version()}
+    """Returns the versions that decide what is played, and the anchors' ratings by their digest."""
+    found = {"python": platform.python_version(), "anchors": sha256(FILE.read_bytes()).hexdigest()[:12]}
     for name in ("gamespiel", "open_spiel", "numpy", "torch", "transformers"):
         with suppress(PackageNotFoundError):
             found[name] = version(name)
@@ -220,7 +222,7 @@ def _play(
     budget = _Budget(time.monotonic() + limit, options.games)
     begun = (unit for unit in missing if budget.take(len(board.deals.list_matches(*unit[1:]))))
     spoke = time.monotonic()
-    played = _play_here(begun, agents, options) if options.processes == 1 else _play_there(begun, options)
+    played = _play_here(begun, options) if options.processes == 1 else _play_there(begun, options)
     for done, (unit, rows) in enumerate(played, 1):
         journal.keep({"unit": list(unit), "rows": rows})
         board.played[unit] = rows
@@ -231,9 +233,7 @@ def _play(
             )
 
 
-def _play_here(
-    units: Iterator[Unit], agents: list[Agent], options: BoardOptions
-) -> Iterator[tuple[Unit, list[Row]]]:
+def _play_here(units: Iterator[Unit], options: BoardOptions) -> Iterator[tuple[Unit, list[Row]]]:
     players = _Players(options)
     try:
         for unit in units:
@@ -248,13 +248,13 @@ class _Players:
     def __init__(self, options: BoardOptions) -> None:
         self._options, self._deals = options, parse_deals(options.deals)
         self._agents = {agent.name: agent for agent in read_agents(options.agents, options.track)}
-        self._made: dict[str, MatchPlayer] = {}
+        self._players: dict[str, MatchPlayer] = {}
 
     def play(self, unit: Unit) -> list[Row]:
         """Returns the records of a unit, in the order of its matches."""
         name, task, deal = unit
-        if name not in self._made:
-            self._made[name] = make_player(
+        if name not in self._players:
+            self._players[name] = make_player(
                 self._agents[name], self._deals, self._options.track, self._options
             )
         matches, rows = self._deals.list_matches(task, deal), dict[int, Row]()
@@ -262,12 +262,12 @@ class _Players:
         def keep(match: Match, row: Row) -> None:
             rows[match.place] = row
 
-        self._made[name].play(matches, keep, lambda over, turns: None)
+        self._players[name].play(matches, keep, lambda over, turns: None)
         return [rows[match.place] for match in matches]
 
     def close(self) -> None:
         """Closes all."""
-        for player in self._made.values():
+        for player in self._players.values():
             player.close()
 
 

@@ -290,11 +290,17 @@ def _note_agent(board: Board, about: Mapping[str, Any], where: str, report: Repo
 
 def _note_versions(written: Mapping[str, str], report: Report) -> None:
     here = list_versions()
-    for name in ("open_spiel", "python", "numpy"):
+    for name in ("open_spiel", "python", "numpy", "anchors"):
         theirs, ours = written.get(name, "none"), here.get(name, "none")
         if name == "python":
             theirs, ours = (text.rpartition(".")[0] for text in (theirs, ours))
-        if theirs != ours:
+        if theirs == ours:
+            continue
+        if name == "anchors":
+            report.notes.append(
+                f"its ratings are of the anchors {theirs:.40}, and {ours} is here: they differ for that alone"
+            )
+        else:
             report.notes.append(
                 f"the board was played with {name} {theirs:.40}, and {ours} is here: moves of searches "
                 "and programs can differ for that reason alone"

@@ -282,12 +282,12 @@ def _play_endpoint(config: Config, seconds: float | None, chat: Chat, match: Mat
     found = require_played(player.play_endpoint(chat, config.env, match.address, seconds))
     extra, failed = found["extra"], found.get("error") is not None
     simultaneous = pyspiel.GameType.Dynamics.SIMULTANEOUS  # of such moves a seat is told its own
-    told = match.game.variant.game.get_type().dynamics != simultaneous
+    sequential = match.game.variant.game.get_type().dynamics != simultaneous
     record: Row = {
         "score": None if failed else found["score"],
         "result": "fault" if failed else _name_result(extra, found["score"]),
         "returns": extra["all_returns"],
-        "history": [int(move["action"]) for move in extra["action_history"]] if told else None,
+        "history": [int(move["action"]) for move in extra["action_history"]] if sequential else None,
         "conversation": extra["conversation"],
         "illegal": extra["refused_replies"],
         "usage": extra["usage"],

@@ -94,9 +94,9 @@ def test_ties_flatten_the_scale() -> None:
 def test_a_rating_expects_the_sum_of_scores() -> None:
     scale, scores, counts = Scale((0.0, 60.0, 230.0), 0.3), np.array([18.0, 11.0, 4.0]), np.full(3, 20.0)
     found = rate(scale, scores, counts)
-    assert (21 * scale.expect(found)).sum() == pytest.approx(scores.sum() + 1.5)
-    # Who won all has a finite rating: one of 42 is lost in the mean, so 400 log10(41) with anchors alike.
-    assert rate(Scale((0.0, 0.0)), np.full(2, 20.0), counts[:2]) == pytest.approx(400 * math.log10(41))
+    assert ((20 + 1 / 3) * scale.expect(found)).sum() == pytest.approx(scores.sum() + 1 / 2)
+    # Who won all has a finite rating: 40 won and a tie are odds of 81, with anchors alike.
+    assert rate(Scale((0.0, 0.0)), np.full(2, 20.0), counts[:2]) == pytest.approx(400 * math.log10(81))
 
 
 def test_games_count_equally_and_deals_are_drawn_whole() -> None:
@@ -110,6 +110,21 @@ def test_games_count_equally_and_deals_are_drawn_whole() -> None:
     assert (found.high - found.low) / 2 == pytest.approx(0.40 / 2 * ELO, rel=0.1)
     assert found == rate_games([Scale((0.0,))] * 2, [np.concatenate([won, lost]), even], counts, seed=0)
     assert rate_games([Scale((0.0,))], [won[:1]], [won[:1]], seed=0).low is None  # one deal
+    assert rate_games([Scale((0.0,))], [won], [won], seed=0).low is None  # all are equal
+
+
+def test_few_deals_have_the_rating_of_many_and_intervals_that_hold() -> None:
+    """Matches drawn from the model: 19 games of three anchors, three deals of two matches with each."""
+    generator, truth, scale = np.random.default_rng(7), 100.0, Scale((0.0, 300.0, 600.0))
+    chances = scale.expect(np.array(truth))
+    ratings = []
+    for number in range(60):
+        scores = list(generator.binomial(2, chances, (19, 3, 3)).astype(float))
+        ratings.append(rate_games([scale] * 19, scores, [np.full((3, 3), 2.0)] * 19, number))
+    # The mean of 60 ratings with a standard error of 5; 0.9 is 95% less two standard errors of a share.
+    assert np.mean([rating.points for rating in ratings]) == pytest.approx(truth, abs=15)
+    holds = [(rating.low or 0) <= truth <= (rating.high or 0) for rating in ratings]
+    assert sum(holds) >= 0.85 * 60
 
 
 # -- confidence sequences ----------------------------------------------------------------------------------
