@@ -47,18 +47,20 @@ import sys
 for name in ("matplotlib", "peft", "sb3_contrib", "stable_baselines3", "torch", "transformers"):
     sys.modules[name] = None  # as if it were not installed
 from gamespiel.cli import main
-sys.exit(main(["eval", "--num_episodes", "2", "--output", "results.json", *sys.argv[1:]]))
+for line in sys.argv[1:]:
+    assert main([*line.split(), "--game", "kuhn_poker", "--num_episodes", "2"]) == 0, line
 """
 
 
 @pytest.mark.launch
 @pytest.mark.sample
-def test_agents_are_evaluated_without_the_trainer(tmp_path: Path) -> None:
+def test_agents_are_measured_without_the_trainer(tmp_path: Path) -> None:
     """In a process of its own, because this one has imported PyTorch."""
-    options = ["--agent", "random", "--env.game", "kuhn_poker", "--exact"]
+    commands = ["eval --agent random --exact --output results.json", "eval --compare random mcts:2"]
+    commands += ["exploit random --methods exact"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", HIDDEN, *options],
+        [sys.executable, "-c", HIDDEN, *commands],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
