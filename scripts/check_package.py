@@ -168,7 +168,8 @@ def play_without_trainer(small: Environment) -> None:
         assert "PyTorch" not in said and json.loads((small.work / "agent.json").read_text()), said
     for command in (["train"], ["train", "--plan"], ["eval", "--model.model_name", "tiny"]):
         small.fails(f"gamespiel: {command[0]}: {TRAINER} are {TRAIN}", "gamespiel", *command)
-    small.fails("the package starlette is not installed; pip install 'gamespiel[serve]'", "gamespiel", "serve")
+    server = "the package starlette is not installed; pip install 'gamespiel[serve]'"
+    small.fails(server, "gamespiel", "serve")
     sentence = f"{TRAINER} are {TRAIN}"
     for code in ("import gamespiel.agents.ppo", "import gamespiel; gamespiel.load_policy('runs')"):
         small.fails(sentence, "python", "-c", code, status=1)
