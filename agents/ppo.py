@@ -135,7 +135,7 @@ class LLMPPO(EpisodeAlgorithm):
         #: Called with ("episodes played" or "turns learned from", done, of how many) within a step.
         self.on_progress: Callable[[str, int, int], None] = lambda phase, done, total: None
 
-        # What decides the starts, and who plays the other seats.
+        # The starts, and the players of the other seats.
         if self_play is not None and starts is not None:
             raise ArgumentError(
                 "starts: a curriculum or a store of failures was given with self_play, allowed: at most one "
@@ -148,7 +148,7 @@ class LLMPPO(EpisodeAlgorithm):
         #: Parts of a round (``TextEnvs.parts``), which a run keeps. The first environments decide it.
         self.parts: int | None = self.env.parts if isinstance(self.env, TextVecEnv) else None
 
-        # What weighs the terms of the loss, and what the policy is compared with.
+        # The weights of the loss's terms, and the policies that this one is compared with.
         self.entropy_schedule = FloatSchedule(schedule_of(ent_coef, numbers.ent_schedule, numbers.ent_coef))
         horizon = numbers.kl_horizon if numbers.adaptive_kl else None
         self.kl = kl or AdaptiveKLController(numbers.init_kl_coef, numbers.target_kl, horizon)

@@ -1,4 +1,4 @@
-"""What Stable-Baselines3 needs around a learner of whole episodes.
+"""The adapter between Stable-Baselines3 and a learner of whole episodes.
 
 ``LLMPPO`` in ``gamespiel.agents.ppo`` is the learner. This module has the parent's constructor, the checks of
 environments, the callbacks of a rollout, the progress bar, and saving.

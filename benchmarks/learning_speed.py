@@ -28,6 +28,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from benchmarks.ending import end, make_parser, parse
 from benchmarks.machine import machine
 from game_gym import exact
+from game_gym.tree import build_tree
 from game_gym.wrappers import TensorObservation
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.assembly import make_algorithm
@@ -125,7 +126,7 @@ def tensors_by_text() -> dict[str, NDArray[np.float32]]:
                 tensors[key] = np.array(state.information_state_tensor(seat), dtype=np.float32)
         waiting.extend(state.child(action) for action in state.legal_actions())
     shown: dict[str, NDArray[np.float32]] = {}
-    for known in exact.information_states(variant, rules=False):
+    for known in build_tree(variant, rules=False).states:
         tensor = tensors[known.seat, known.key]
         if not np.array_equal(shown.setdefault(known.text, tensor), tensor):
             raise ValueError(f"two information states share a text and differ in their tensors: {known.text}")

@@ -155,7 +155,7 @@ def shares(policy: LLMPolicy, envs: TextEnvs, seeds: Sequence[int], seed: int) -
     """Returns the shares of right choices, by mode."""
     found = {}
     for mode in MODES:
-        decide = policy_agent(policy, seed, len(seeds), greedy=mode == "greedy")
+        decide = policy_agent(policy, seed, greedy=mode == "greedy")
         episodes = play_seeds(envs, decide, seeds)
         # Options differ in what "affine" compares, so only the true output scores 1.
         found[mode] = share(sum(e.info["by_scoring"]["affine"] == 1.0 for e in episodes), len(seeds))

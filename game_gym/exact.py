@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from game_gym.spec import Variant
 from game_gym.task import TaskSet
-from game_gym.tree import GameTree, InformationStates, Table, build_tree
+from game_gym.tree import GameTree, Table, build_tree
 from game_gym.tree import InformationState as InformationState
 from game_gym.tree import Policy as Policy
 from game_gym.walk import check_size as check_size
@@ -63,23 +63,6 @@ def find_variant(
     return TaskSet(task_id=task_id, game=game, params=params, allow_files=allow_files).variants[0]
 
 
-def information_states(
-    variant: Variant,
-    rules: bool = True,
-    most: int | None = None,
-    conversation: str | None = None,
-    *,
-    list_actions: bool = True,
-    named: bool = False,
-) -> InformationStates:
-    """Returns every information state in which a seat is to move, each once, in the order of the walk.
-
-    The arguments and errors are those of ``game_gym.tree.build_tree``.
-    """
-    tree = build_tree(variant, rules, most, conversation, list_actions=list_actions, named=named)
-    return tree.states
-
-
 def evaluate(
     variant: Variant,
     policy: Policy,
@@ -97,9 +80,9 @@ def evaluate(
         policy: Called once, with each distinct observation and its legal actions.
         opponent: "random" (uniform over legal actions) or "first" (the lowest legal id).
         rules: Whether the observations begin with the rules.
-        conversation: As in ``information_states``.
-        list_actions: As in ``information_states``.
-        named: As in ``information_states``.
+        conversation: As in ``game_gym.tree.build_tree``.
+        list_actions: As in ``game_gym.tree.build_tree``.
+        named: As in ``game_gym.tree.build_tree``.
 
     Raises:
         ArgumentError: the opponent is no fixed policy, or the answers are no probabilities.

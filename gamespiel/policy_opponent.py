@@ -97,7 +97,7 @@ class FrozenPolicy:
 
     @property
     def form(self) -> dict[str, Any]:
-        """The form of its prompts, as ``game_gym.exact.information_states`` takes it."""
+        """The form of its prompts, as ``game_gym.tree.build_tree`` takes it."""
         env = self._env
         return {"rules": env.rules, "list_actions": env.list_actions, "named": env.answer == "name"}
 

@@ -14,8 +14,8 @@ from typing import Any
 from task_gym.errors import TaskGymError
 
 NO_JSON = (ValueError, RecursionError)
-"""What reading JSON raises: a RecursionError of lists in lists in lists, and a ValueError of all else that is
-none, such as bad UTF-8 or a number of too many digits."""
+"""The errors of reading JSON: a RecursionError if lists are nested too deeply, else a ValueError, as for bad
+UTF-8 or a number of too many digits."""
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

@@ -386,7 +386,7 @@ def check_base(base: Any, codec: ChatCodec, model_name: str) -> None:
             f"{len(beyond):,} more, the first of them {token!r} with id {index:,}; allowed: the tokenizer "
             "that the model was trained with, or a model whose embedding was resized to the tokenizer"
         )
-    # Of two texts that begin alike, a causal model says the same of the beginning.
+    # A causal model says the same of the beginning of two texts that begin alike.
     first, *others = dict.fromkeys(codec.encode_prompt("0 1"))
     if len(others) < 2:
         return

@@ -321,7 +321,7 @@ def upload(folder: Path, repo: str, *, private: bool, message: str) -> str:
     return str(commit.commit_url)
 
 
-def cached_card(model_name: str) -> str:
+def read_cached_card(model_name: str) -> str:
     """Returns a model's card from the hub's cache, "" if it is not there."""
     from huggingface_hub import try_to_load_from_cache
 

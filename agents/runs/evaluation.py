@@ -164,7 +164,6 @@ def group_by(key: str, episodes: Iterable[Episode]) -> dict[Any, list[Episode]]:
 def policy_agent(
     policy: LLMPolicy,
     seed: int,
-    episodes: int,
     *,
     greedy: bool = False,
     adapters: str = NEWEST,
@@ -178,7 +177,6 @@ def policy_agent(
     Args:
         policy: The policy.
         seed: Seed of the evaluation.
-        episodes: Episodes of the evaluation.
         greedy: Whether the most probable answer is taken, always.
         adapters: Name of the adapters that play.
         constraint: Limits the answers in the place of the policy's own, such as ``policy.free_text``.

@@ -26,7 +26,7 @@ class NotFiniteError(TaskGymError, FloatingPointError):
 
 
 class WrittenAnswers(NamedTuple):
-    """What was written after each of n prompts.
+    """The replies that were written after each of n prompts.
 
     Attributes:
         tokens: The answers' tokens.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from gamespiel import __version__
-from gamespiel.agents.models.weights import cached_card, require_token, resolve, upload
+from gamespiel.agents.models.weights import read_cached_card, require_token, resolve, upload
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import hub_name, link_to, render_cell, render_table
 from gamespiel.agents.runs.checkpoint import read_state
@@ -135,7 +135,7 @@ def find_licence(model_name: str) -> dict[str, str]:
     card = place / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
     if not text and hub_name(model_name):
-        text = cached_card(model_name)
+        text = read_cached_card(model_name)
     head = text.split("\n---", 1)[0] if text.startswith("---") else ""
     own = {f"license{part}": value.strip("\"'") for part, value in _LICENCE.findall(head)}
     known = {"license": LICENCES[model_name]} if model_name in LICENCES else {}

@@ -34,14 +34,14 @@ class Agent:
 
     Attributes:
         name: Its name in the results.
-        given: What it is: a baseline, an endpoint, a run or an untrained model.
+        spec: What it is: a baseline, an endpoint, a run or an untrained model.
         config: The configuration with which it plays: the common tasks, and of a model how it is asked. A
             board's baselines and endpoints need none.
         checkpoint: The checkpoint of its weights; None for others.
     """
 
     name: str
-    given: str
+    spec: str
     config: Config | None = None
     checkpoint: Path | None = None
 
@@ -51,7 +51,7 @@ class Agent:
         if self.checkpoint is not None:
             return "checkpoint"
         prefixes = {PREFIX: "endpoint", UNTRAINED: "model"}
-        return next((kind for prefix, kind in prefixes.items() if self.given.startswith(prefix)), "baseline")
+        return next((kind for prefix, kind in prefixes.items() if self.spec.startswith(prefix)), "baseline")
 
     @property
     def settings(self) -> Any:

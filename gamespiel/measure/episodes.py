@@ -117,9 +117,7 @@ def play_written(
     copies = min(player.env_count(count), limits.at_once)
     envs = make_played_envs(config, copies, replies=True)
     seeds = player.seeds(envs, count, config.run.seed, limits.taken)
-    decide = policy_agent(
-        policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters, constraint=free
-    )
+    decide = policy_agent(policy, config.run.seed, greedy=greedy, adapters=adapters, constraint=free)
     when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
     shown = progress or _make_progress(config, console, when)
     return _play_and_close(policy, envs, decide, seeds, shown, limits.seconds)
@@ -182,7 +180,7 @@ def play_policy(
     at_once = min(player.env_count(count), limits.at_once)
     envs = make_played_envs(config, at_once)
     seeds = player.seeds(envs, count, config.run.seed, limits.taken)
-    decide = policy_agent(policy, config.run.seed, len(seeds), greedy=greedy, adapters=adapters)
+    decide = policy_agent(policy, config.run.seed, greedy=greedy, adapters=adapters)
     shown = progress or _make_progress(config, console, when)
     return _play_and_close(policy, envs, decide, seeds, shown, limits.seconds)
 

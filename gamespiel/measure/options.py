@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointOptions:
-    """How models behind endpoints are asked.
+    """The options of requests to models behind endpoints.
 
     Attributes:
         concurrency: Episodes at once.

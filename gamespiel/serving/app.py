@@ -294,7 +294,7 @@ def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
 def _refuse_two_lengths(app: ASGIApp) -> ASGIApp:
     """Returns an application that refuses requests whose length is stated twice, and hands on all others.
 
-    A proxy may read another request out of such a one.
+    A proxy may read a second request out of its body.
     """
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""Whether a run could begin or go on: the checks of ``gamespiel train`` that need no model."""
+"""The checks of ``gamespiel train`` that need no model: whether a run could begin or go on."""
 
 from __future__ import annotations
 

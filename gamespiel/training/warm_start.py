@@ -41,7 +41,7 @@ RESULTS = "warm_start.json"
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What a warm start learns from, and how.
+    """The data and the settings of a warm start.
 
     Attributes:
         data: Files of ``gamespiel export``.

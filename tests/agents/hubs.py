@@ -18,7 +18,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 HARNESSES = "/api/agent-harnesses"
-"""What the library asks about itself, without a token, once in a process."""
+"""The address at which the library asks about itself, without a token, once in a process."""
 
 
 class Hub:

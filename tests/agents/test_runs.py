@@ -175,7 +175,7 @@ def test_play_depends_on_neither_the_number_of_environments_nor_the_time(writes:
 
     def play(count: int, seed: int = 3, *, greedy: bool = False) -> list[Episode]:
         torch.manual_seed(count)
-        agent = policy_agent(policy, seed, len(seeds), greedy=greedy, constraint=free)
+        agent = policy_agent(policy, seed, greedy=greedy, constraint=free)
         return play_seeds(TextVecEnv([Letters if writes else Stairs] * count), agent, seeds)
 
     def actions(episodes: list[Episode]) -> list[Any]:
@@ -220,7 +220,7 @@ def test_greedy_takes_the_most_probable_action() -> None:
     env = TextVecEnv([Stairs] * 6)
     turns = [
         turn
-        for episode in play_seeds(env, policy_agent(policy, 0, 6, greedy=True), list(range(6)))
+        for episode in play_seeds(env, policy_agent(policy, 0, greedy=True), list(range(6)))
         for turn in episode.turns
     ]
     legal = [np.flatnonzero(turn.action_mask).tolist() for turn in turns]

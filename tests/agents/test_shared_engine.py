@@ -372,7 +372,7 @@ def test_a_known_token_has_the_same_text_before_it(
                 assert texts[place] == text
             else:
                 assert known.fresh[place - len(texts)] == at
-            # What is read again was never read, or is the last token of a prompt.
+            # A token that is read was never read before, or is the last one of a prompt.
             assert (place >= len(texts)) == (text not in whole or text in ends)
 
 

@@ -190,7 +190,7 @@ def weight_of(snapshot: Snapshot) -> float:
 
 @pytest.mark.parametrize(("decay", "expected"), [(0.5, [4.0, 2.0, 5.0, 2.5]), (0.99, [4.0, 2.0, 4.0, 3.0])])
 def test_first_the_mean_of_all_then_of_the_last(decay: float, expected: list[float]) -> None:
-    """Of weights 4, 0, 8 and 0. At a decay of 1/2: 4, (4+0)/2, half of 2 and 8, half of 5 and 0.
+    """The weights are 4, 0, 8 and 0. At a decay of 1/2: 4, (4+0)/2, half of 2 and 8, half of 5 and 0.
 
     A decay of 0.99 forgets none of so few: 4, 4/2, 12/3, 12/4.
     """

@@ -187,7 +187,7 @@ def test_a_lone_maker_against_a_lone_defender() -> None:
 
 
 def bid(moves: list[int | list[int]], **params: Any) -> str:
-    """What seat 1 sees after prizes and bids."""
+    """Returns the text that seat 1 sees after prizes and bids."""
     variant = load("goofspiel", **GOOFSPIEL, **params)
     state = variant.game.new_initial_state()
     for move in moves:

@@ -13,7 +13,7 @@ import pytest
 
 from game_gym import exact
 from game_gym.aivat import Estimator, assume_policies, make_estimator
-from game_gym.exact import check_size, evaluate, find_variant, greedy, information_states, uniform
+from game_gym.exact import check_size, evaluate, find_variant, greedy, uniform
 from game_gym.tree import GameTree, Table, build_tree
 from game_gym.walk import TERMINAL
 from task_gym.errors import ArgumentError, SizeError
@@ -121,7 +121,7 @@ def test_information_states_are_the_environments_prompts() -> None:
     from tests.game_gym.play import episode, make
 
     for rules in (True, False):
-        states = {(s.seat, s.text): s.legal for s in information_states(LEDUC_POKER, rules)}
+        states = {(s.seat, s.text): s.legal for s in build_tree(LEDUC_POKER, rules).states}
         env = make(task_id=LEDUC, rules=rules)
         for seed in range(50):
             for step in episode(env, seed)[:-1]:
@@ -137,9 +137,9 @@ def test_histories_of_liars_dice_are_counted() -> None:
     6 * 4096 situations.
     """
     game = find_variant(game="liars_dice")
-    assert len(information_states(game, rules=False, most=294_883)) == 6 * 4096
+    assert len(build_tree(game, rules=False, most=294_883).states) == 6 * 4096
     with pytest.raises(SizeError, match="more than 294,882 histories"):
-        information_states(game, rules=False, most=294_882)
+        build_tree(game, rules=False, most=294_882)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def draw_table(tree: GameTree, seed: int) -> list[list[float]]:
     return [rng.dirichlet(np.ones(len(state.legal))).tolist() for state in tree.states]
 
 
-def expected_estimate(estimator: Estimator, tables: Sequence[Table]) -> tuple[float, float, float]:
+def average_estimates(estimator: Estimator, tables: Sequence[Table]) -> tuple[float, float, float]:
     """Returns the exact mean and variance of an estimator, and the variance of the plain score.
 
     Args:
@@ -326,7 +326,7 @@ def test_the_sum_over_all_histories_is_the_exact_value(trees: dict[str, GameTree
     for seat, blind, *known in itertools.product((0, 1), (False, True), (False, True), (False, True)):
         given = [table if own else None for table, own in zip(tables, known, strict=True)]
         estimator = make_estimator(tree, seat, given, blind=blind)
-        mean, variance, plain = expected_estimate(estimator, tables)
+        mean, variance, plain = average_estimates(estimator, tables)
         assert mean == pytest.approx(values[seat], abs=1e-12)
         low, high = estimator.bounds
         ends = estimator.estimates[~np.isnan(estimator.estimates)]
@@ -402,6 +402,6 @@ def test_a_best_response_is_estimated_without_variance(trees: dict[str, GameTree
     best = evaluate(tree.variant, uniform, rules=False).best  # against uniform play
     responding = assume_policies(tree, [None, tree.tabulate(uniform)])
     assert tree.score_policies(responding)[0] == pytest.approx(best[0] / 26 + 1 / 2, abs=1e-12)
-    mean, variance, plain = expected_estimate(make_estimator(tree, seat, given, blind=False), tables)
+    mean, variance, plain = average_estimates(make_estimator(tree, seat, given, blind=False), tables)
     assert mean == pytest.approx(tree.score_policies(tables)[seat], abs=1e-12)
     assert variance < 1e-20 < plain

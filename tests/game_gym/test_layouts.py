@@ -10,11 +10,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from game_gym import exact
 from game_gym.conversation import refusal_message, system_message, turn_message
 from game_gym.games import DECLARED
 from game_gym.prompts import render
 from game_gym.text_env import read_unlisted
+from game_gym.tree import build_tree
 from game_gym.wrappers import HideLegalActions, ShuffledActions, UpstreamLayout
 from task_gym.errors import ArgumentError, LayoutError, OptionError
 from task_gym.picture import picture
@@ -125,7 +125,7 @@ def test_pure_functions_render_the_same() -> None:
         env = make(game=game, list_actions=False, rules=False)
         text, info = env.reset(seed=5)
         assert text == render(env.variant, env.state, info["seat"], rules=False, list_actions=False)
-        states = exact.information_states(env.variant, rules=False, list_actions=False, named=True)
+        states = build_tree(env.variant, rules=False, list_actions=False, named=True).states
         (own,) = [state for state in states if state.text == text]
         assert isinstance(own.text, NamedText) and list(own.text.names) == info["admissible_commands"]
         assert text == NamedActions(env).reset(seed=5)[0]

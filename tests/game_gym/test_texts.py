@@ -28,6 +28,7 @@ from game_gym.prompts import (
     without_rules,
 )
 from game_gym.task import decode
+from game_gym.tree import build_tree
 from game_gym.wrappers import EvaluateConversation, UpstreamLayout
 from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.games import play_game
@@ -348,7 +349,7 @@ def test_it_is_the_conversation_that_evaluate_has(index: int) -> None:
 
 
 def texts(variant: Any, conversation: str, rules: bool = True) -> dict[Any, ConversationText]:
-    states = exact.information_states(variant, rules, conversation=conversation)
+    states = build_tree(variant, rules, conversation=conversation).states
     return {(state.seat, state.key): state.text for state in states}  # type: ignore[misc]
 
 

@@ -36,9 +36,9 @@ LONGEST_NAME = 200
 def describe(agent: Agent, track: str) -> dict[str, Any]:
     """Returns what a board says of an agent: of a checkpoint, the digest of its files too."""
     if agent.kind == "baseline":  # its actions are always legal, so it goes with every track
-        return {"name": agent.name, "agent": agent.given, "kind": agent.kind, "track": None}
+        return {"name": agent.name, "agent": agent.spec, "kind": agent.kind, "track": None}
     found: dict[str, Any] = {
-        "name": agent.name, "agent": agent.given, "kind": agent.kind, "track": track,
+        "name": agent.name, "agent": agent.spec, "kind": agent.kind, "track": track,
     }  # fmt: skip
     if agent.config is not None:
         env = agent.config.env

@@ -70,7 +70,7 @@ def read_ending(info: Mapping[str, Any], history: list[int] | None) -> Ending:
 # -- games -------------------------------------------------------------------------------------------------
 
 
-def play_game(match: Match, choose: Choose, make_bot: Any = make_opponent) -> Ending:
+def play_match(match: Match, choose: Choose, make_bot: Any = make_opponent) -> Ending:
     """Plays a game to its end; returns how it ended.
 
     Args:
@@ -192,7 +192,7 @@ def check_history(written: Sequence[int], played: Sequence[int], *, whole: bool 
         )
 
 
-def replay_game(match: Match, row: Mapping[str, Any], agent: Choose | None, *, search: bool) -> Ending:
+def replay_match(match: Match, row: Mapping[str, Any], agent: Choose | None, *, search: bool) -> Ending:
     """Plays a recorded game again, from its seed; returns how it ends.
 
     Chance and opponents are drawn anew. The agent's own moves are those of the record, or of ``agent``.
@@ -220,7 +220,7 @@ def replay_game(match: Match, row: Mapping[str, Any], agent: Choose | None, *, s
         options.append(len(turn.legal))
         return action
 
-    ending = play_game(match, choose, make_opponent if search else recorded.make_bot)
+    ending = play_match(match, choose, make_opponent if search else recorded.make_bot)
     if row["history"] is not None:
         check_history(recorded.history, ending.history or [], whole=True)
     if (chances := row.get("chances")) is not None:
@@ -281,7 +281,7 @@ def play_by_replies(match: Match, reply: Reply, *, list_actions: bool, make_bot:
             error = str(failure)
             return None
 
-    ending = play_game(match, choose, make_bot)
+    ending = play_match(match, choose, make_bot)
     gave_up = ending.result != "fault" and (agent.gave_up or error is not None)
     return make_row(match, ending, replies=replies, gave_up=gave_up or None, error=ending.fault or error)
 

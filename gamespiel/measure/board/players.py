@@ -20,7 +20,7 @@ from gamespiel.measure.board.episodes import (
     choose_output,
     make_row,
     play_by_replies,
-    play_game,
+    play_match,
     read_ending,
 )
 from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY
@@ -31,16 +31,16 @@ from gamespiel.tracks import MASKED, UNLISTED
 from task_gym.replies import visible
 
 DIGITS = 6
-"""Decimal places of the probabilities that are kept."""
+"""Decimal places of the probabilities that are kept; the least has 1 at the last place, as it was not 0."""
 
 
 def make_player(agent: Agent, deals: DealSet, track: str, options: EndpointOptions) -> MatchPlayer:
     """Returns an agent that is ready to play."""
     if agent.kind == "baseline":
-        return BaselinePlayer(agent.given, deals)
+        return BaselinePlayer(agent.spec, deals)
     if agent.kind == "endpoint":
         play_one = partial(_play_endpoint, track != UNLISTED, options.episode_s)
-        return EndpointPlayer(options.open_chat(agent.given), options.concurrency, play_one)
+        return EndpointPlayer(options.open_chat(agent.spec), options.concurrency, play_one)
     policy, _ = load_policy(agent.settings, agent.checkpoint, Console(quiet=True))
     return make_policy_player(
         policy,
@@ -68,7 +68,7 @@ class BaselinePlayer:
             if match.task.startswith(TRACE):
                 keep(match, choose_output(match, self._name, self._deals))
                 continue
-            ending = play_game(match, BaselineAgent(self._name, match, self._deals))
+            ending = play_match(match, BaselineAgent(self._name, match, self._deals))
             keep(match, make_row(match, ending, error=ending.fault or None))
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ def _record_episode(replies: bool, match: Match, episode: Episode) -> Row:
         texts = [str(turn.action) for turn in episode.turns]
         return make_row(match, ending, replies=texts, gave_up="error" in info or None, error=error)
     chances = [
-        round(math.exp(float(turn.decision.log_probs.sum())), DIGITS)
+        max(round(math.exp(float(turn.decision.log_probs.sum())), DIGITS), 10**-DIGITS)
         for turn in episode.turns
         if turn.decision is not None
     ]

@@ -15,7 +15,7 @@ from gamespiel.measure.board.benchmark import GAMES, TASK_NAMES, TRACE
 from gamespiel.measure.board.file import Board
 from gamespiel.measure.differences import Column, compare_columns, finish_family, pool_differences
 from gamespiel.measure.journal import Row
-from gamespiel.measure.means import CONFIDENCE, Estimate, estimate_mean, pool_equally
+from gamespiel.measure.means import Estimate, estimate_mean, pool_equally
 from gamespiel.measure.ratings import rate_games
 
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -90,10 +90,6 @@ def _score_deal(rows: Sequence[Row]) -> float | None:
     return None if None in scores else math.fsum(map(float, scores)) / len(scores)
 
 
-def _estimate(values: Sequence[float]) -> Estimate:
-    return estimate_mean(values, BOUNDS)
-
-
 def _summarize_agent(
     board: Board, name: str, tasks: Sequence[str], columns: Columns, deals: Deals
 ) -> dict[str, Any]:
@@ -111,19 +107,19 @@ def _summarize_agent(
             "faults": sum(row["result"] == "fault" for row in rows),
         }
         if kept:
-            estimate = _estimate(kept)
+            estimate = estimate_mean(kept, BOUNDS)
             pooled.append(estimate)
             cell |= _describe(estimate)
         cell["against"] = _score_anchors(deals.get(task, []))
         cells[task] = cell
     found: dict[str, Any] = {"tasks": cells, "tasks_played": len(pooled)}
     if pooled:
-        found |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, deals)}
+        found |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, tasks, deals)}
     return found
 
 
-def _describe(estimate: Estimate, confidence: float = CONFIDENCE) -> dict[str, Any]:
-    low, high = estimate.interval(confidence)
+def _describe(estimate: Estimate) -> dict[str, Any]:
+    low, high = estimate.interval()
     return {"score": estimate.mean, "low": max(low, BOUNDS[0]), "high": min(high, BOUNDS[1])}
 
 
@@ -172,17 +168,19 @@ def _compare_all(names: Sequence[str], columns: Columns) -> list[dict[str, Any]]
     ]
 
 
-def _rate(board: Board, name: str, deals: Deals) -> dict[str, Any] | None:
-    """Returns an agent's rating, from its scores against the anchors alone; None if no game has anchors."""
-    rated = {}
-    for game, scale in SCALES.items():
-        found = [_sum_scores(rows, len(scale.anchors)) for rows in deals.get(game, [])]
-        whole = [sums for sums in found if sums is not None]
+def _rate(board: Board, name: str, tasks: Sequence[str], deals: Deals) -> dict[str, Any] | None:
+    """Returns an agent's rating, from its scores against the anchors alone; None if no task has anchors."""
+    rated = []
+    for task in tasks:
+        if (scale := SCALES.get(task)) is None:
+            continue
+        sums = [_sum_scores(rows, len(scale.anchors)) for rows in deals.get(task, [])]
+        whole = [pair for pair in sums if pair is not None]
         if whole:
-            rated[game] = scale, np.asarray([won for won, _ in whole]), np.asarray([n for _, n in whole])
+            rated.append((scale, np.asarray([won for won, _ in whole]), np.asarray([n for _, n in whole])))
     if not rated:
         return None
-    scales, scores, counts = zip(*rated.values(), strict=True)
+    scales, scores, counts = zip(*rated, strict=True)
     rating = rate_games(scales, scores, counts, board.deals.draw_seed("ratings", name))
     return {"points": rating.points, "low": rating.low, "high": rating.high, "games": len(rated)}
 

@@ -24,7 +24,7 @@ from gamespiel.measure.board.episodes import (
     count_outputs,
     make_row,
     pick_output,
-    replay_game,
+    replay_match,
     replay_replies,
     replay_written,
 )
@@ -367,7 +367,7 @@ def _play_again(job: Job, deals: DealSet, track: str, quick: bool) -> Row:
     baseline = entry["kind"] == "baseline"
     _check_parts(row, baseline, track, match)
     if not baseline and track != MASKED:
-        if entry["kind"] == "model" or entry["kind"] == "checkpoint":
+        if entry["kind"] != "endpoint":
             return replay_written(match, row, entry)
         search = not quick or row["result"] == "fault"
         return replay_replies(match, row, list_actions=track != UNLISTED, search=search)
@@ -379,7 +379,7 @@ def _play_again(job: Job, deals: DealSet, track: str, quick: bool) -> Row:
     quick &= row["result"] != "fault"  # a loss that is called a fault would leave the score
     decides = baseline and not (quick and is_search(entry["agent"]))
     agent = BaselineAgent(entry["agent"], match, deals) if decides else None
-    ending = replay_game(match, row, agent, search=not quick)
+    ending = replay_match(match, row, agent, search=not quick)
     return make_row(match, ending, chances=row.get("chances"), error=ending.fault or None)
 
 

@@ -206,12 +206,12 @@ class _Run:
                 greedy=options.greedy,
             )
         elif agent.kind == "endpoint":
-            chat = options.open_chat(agent.given)
+            chat = options.open_chat(agent.spec)
             player = EndpointPlayer(
                 chat, options.concurrency, partial(_play_endpoint, agent.settings, options.episode_s)
             )
         else:
-            player = make_baseline_player(agent.given, agent.settings)
+            player = make_baseline_player(agent.spec, agent.settings)
         try:
             yield player
         finally:
@@ -281,7 +281,7 @@ def _play_endpoint(config: Config, seconds: float | None, chat: Chat, match: Mat
     player = kind_of(config.env).player
     found = require_played(player.play_endpoint(chat, config.env, match.address, seconds))
     extra, failed = found["extra"], found.get("error") is not None
-    simultaneous = pyspiel.GameType.Dynamics.SIMULTANEOUS  # of such moves a seat is told its own
+    simultaneous = pyspiel.GameType.Dynamics.SIMULTANEOUS  # a seat is told only its own moves
     sequential = match.game.variant.game.get_type().dynamics != simultaneous
     record: Row = {
         "score": None if failed else found["score"],

@@ -39,7 +39,7 @@ def missing(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 
 
 @pytest.fixture
-def untried() -> Iterator[None]:
+def forget_trials() -> Iterator[None]:
     """Makes the next question about a level a new trial."""
     probe._try.cache_clear()
     yield
@@ -83,7 +83,7 @@ def test_wrong_levels_are_named() -> None:
         trouble("none")
 
 
-@pytest.mark.usefixtures("untried")
+@pytest.mark.usefixtures("forget_trials")
 def test_a_promise_that_does_not_hold_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks that the trial of the level that protects, run at the other, names what is missing."""
     need("limits")
@@ -95,7 +95,7 @@ def test_a_promise_that_does_not_hold_is_found_out(monkeypatch: pytest.MonkeyPat
         assert promise in reason
 
 
-@pytest.mark.usefixtures("untried")
+@pytest.mark.usefixtures("forget_trials")
 def test_a_trial_that_did_not_end_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks that a busy moment is an error of its own, and neither a downgrade nor remembered."""
     need("namespaces")
@@ -120,7 +120,7 @@ def test_a_trial_that_did_not_end_says_nothing(monkeypatch: pytest.MonkeyPatch) 
     assert run("print(1)").level == "namespaces"
 
 
-@pytest.mark.usefixtures("untried")
+@pytest.mark.usefixtures("forget_trials")
 def test_other_systems_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe.sys, "platform", "darwin")
     with pytest.raises(SandboxError, match=r"this system is 'darwin', allowed: 'linux'"):

@@ -239,6 +239,7 @@ def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:
     few, many = (summarize(one)["games"]["agents"] for one in (alone, crowd))
     assert {name: many[name]["rating"] for name in AGENTS} == {name: few[name]["rating"] for name in AGENTS}
     assert few["mcts:4"]["rating"]["games"] == 1 and many["twin7"]["rating"]["games"] == 2
+    assert summarize(alone)["traces"]["agents"]["first"]["rating"] is None  # where nobody plays against it
 
 
 def test_faults_above_a_small_share_are_losses(board: Path) -> None:
