@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +17,6 @@ Info: TypeAlias = dict[str, Any]
 
 Moved: TypeAlias = GameTurn | Marked
 """The result of ``GameSpielEnv.move``."""
-
-
-class _Rows(NamedTuple):
-    """The turns of all games, and by place the moves that say more than a turn."""
-
-    texts: list[str]
-    legal: list[list[int]]
-    names: list[list[str]]
-    seats: list[int]
-    turns: list[int]
-    facts: list[Facts]
-    marked: dict[int, Marked]
 
 
 class InfoColumns:
@@ -60,32 +48,9 @@ class InfoColumns:
                 while it is still in the processor's cache.
         """
         count = len(games)
-        rows = self._read_rows(games, moved)
-        ids, seeds, game_names, opponents = self._update_facts(rows.facts)
-        columns = {
-            "action_mask": mark_legal(rows.legal, self.actions),
-            "legal_actions": np.fromiter(rows.legal, object, count),
-            "admissible_commands": np.fromiter(rows.names, object, count),
-            "task_id": ids.copy(),
-            "seed": seeds.copy(),
-            "game": game_names.copy(),
-            "seat": self._keep("seat", rows.seats),
-            "opponent": opponents.copy(),
-            "turn": np.fromiter(rows.turns, np.int64, count),
-            "upstream_reward": self._rewards(rows.marked, count),
-        }
-        infos = _mark_columns(columns, np.ones(count, np.bool_))
-        if rows.marked:
-            _add_marked(infos, rows.marked, count)
-        return rows.texts, infos, rows.marked
-
-    def _read_rows(self, games: Sequence[GameSpielEnv], moved: Iterable[Moved]) -> _Rows:
-        """Returns what these games show, one after the other."""
         marked: dict[int, Marked] = {}
-        texts: list[str] = []
-        facts: list[Facts] = []
-        legal: list[list[int]] = []
-        names: list[list[str]] = []
+        texts, facts = list[str](), list[Facts]()
+        legal, names = list[list[int]](), list[list[str]]()
         seats, turns = list[int](), list[int]()
         for game, row in zip(games, moved, strict=True):
             if isinstance(row, GameTurn):
@@ -100,7 +65,23 @@ class InfoColumns:
             seats.append(turn.seat)
             turns.append(game.moves)
             facts.append(game.facts)
-        return _Rows(texts, legal, names, seats, turns, facts, marked)
+        ids, seeds, game_names, opponents = self._update_facts(facts)
+        columns = {
+            "action_mask": mark_legal(legal, self.actions),
+            "legal_actions": np.fromiter(legal, object, count),
+            "admissible_commands": np.fromiter(names, object, count),
+            "task_id": ids.copy(),
+            "seed": seeds.copy(),
+            "game": game_names.copy(),
+            "seat": self._keep("seat", seats),
+            "opponent": opponents.copy(),
+            "turn": np.fromiter(turns, np.int64, count),
+            "upstream_reward": self._rewards(marked, count),
+        }
+        infos = _mark_columns(columns, np.ones(count, np.bool_))
+        if marked:
+            _add_marked(infos, marked, count)
+        return texts, infos, marked
 
     def _update_facts(self, facts: list[Facts]) -> list[NDArray[Any]]:
         """Returns the games' facts as four arrays, in which only those of new episodes are written."""

@@ -64,20 +64,15 @@ def turn_message(
     list_actions: bool = True,
 ) -> Message:
     """Returns the message of a turn: the state, the seat and, if they are listed, the legal actions."""
-    if not list_actions:
-        return {
-            "role": "user",
-            "content": f"Current State:\n{variant.spec.describe(state, seat)}\n\nYou are Player {seat}.\n\n"
-            "Your choice:",
-        }
     agent = variant.spec.agent
-    if agent is not None and (text := agent.user(state, seat, legal)) is not None:
+    if list_actions and agent is not None and (text := agent.user(state, seat, legal)) is not None:
         return {"role": "user", "content": text}
-    listed = "\n".join(f"{action} -> {name}" for action, name in zip(legal, names, strict=True))
-    content = (
-        f"Current State:\n{variant.spec.describe(state, seat)}\n\nYou are Player {seat}.\n"
-        f"Legal Actions:\n{listed}\n\nYour choice (ID only):"
-    )
+    content = f"Current State:\n{variant.spec.describe(state, seat)}\n\nYou are Player {seat}.\n"
+    if list_actions:
+        listed = "\n".join(f"{action} -> {name}" for action, name in zip(legal, names, strict=True))
+        content += f"Legal Actions:\n{listed}\n\nYour choice (ID only):"
+    else:
+        content += "\nYour choice:"
     return {"role": "user", "content": content}
 
 
@@ -89,16 +84,11 @@ def refusal_message(variant: Variant, tried: int, *, list_actions: bool = True) 
         tried: The number of the try that failed, from 1.
         list_actions: As in ``system_message``.
     """
-    if not list_actions:
-        content = (
-            f"That reply names no legal action. {describe_notation(variant)} {_UNLISTED_INSTRUCTION} "
-            f"This was try {tried} of {TRIES}."
-        )
-        return {"role": "user", "content": content}
     agent = variant.spec.agent
-    if agent is not None and (text := agent.refusal(tried, TRIES)) is not None:
+    if list_actions and agent is not None and (text := agent.refusal(tried, TRIES)) is not None:
         return {"role": "user", "content": text}
-    content = f"That reply names no legal action. {_INSTRUCTION} This was try {tried} of {TRIES}."
+    how = _INSTRUCTION if list_actions else f"{describe_notation(variant)} {_UNLISTED_INSTRUCTION}"
+    content = f"That reply names no legal action. {how} This was try {tried} of {TRIES}."
     return {"role": "user", "content": content}
 
 

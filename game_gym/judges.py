@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import pyspiel
@@ -16,29 +16,6 @@ from game_gym.tree import build_tree
 from task_gym.errors import ArgumentError, check_choice, unknown
 
 _MEMORY_MB = 1000
-
-
-class Judge(Protocol):
-    """Gives moves their values."""
-
-    def values(self, state: State, seat: int, seed: int) -> list[float]:
-        """Returns the expected return after each legal move of the seat to move, in the order of ids."""
-
-
-def make_judge(name: str, variant: Variant, opponent: str) -> Judge:
-    """Returns a judge: "exact", "mcts:SIMS" or "mcts:SIMSxROLLOUTS".
-
-    Raises:
-        TaskGymError: there is no such judge, or it cannot judge this game.
-    """
-    if name == "exact":
-        return ExactJudge(variant, opponent)
-    kind, _, argument = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if kind != "mcts" or not argument:
-        raise ArgumentError(unknown("judge", name, ("exact", "mcts:SIMS", "mcts:SIMSxROLLOUTS")))
-    budget = parse_budget(argument, "mcts")
-    assert budget is not None
-    return SearchJudge(variant, budget)
 
 
 class ExactJudge:
@@ -118,3 +95,22 @@ class SearchJudge:
             for child in bot.mcts_search(state).children
         }
         return [means[action] for action in legal]
+
+
+Judge: TypeAlias = ExactJudge | SearchJudge
+
+
+def make_judge(name: str, variant: Variant, opponent: str) -> Judge:
+    """Returns a judge: "exact", "mcts:SIMS" or "mcts:SIMSxROLLOUTS".
+
+    Raises:
+        TaskGymError: there is no such judge, or it cannot judge this game.
+    """
+    if name == "exact":
+        return ExactJudge(variant, opponent)
+    kind, _, argument = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if kind != "mcts" or not argument:
+        raise ArgumentError(unknown("judge", name, ("exact", "mcts:SIMS", "mcts:SIMSxROLLOUTS")))
+    budget = parse_budget(argument, "mcts")
+    assert budget is not None
+    return SearchJudge(variant, budget)

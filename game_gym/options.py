@@ -12,9 +12,7 @@ from task_gym.opponents import OPEN, find_opponent, make_opponent, opponent_sear
 
 def check_max_turns(max_turns: Any) -> None:
     """Raises ArgumentError unless this is None or at least 2: a game is never cut at its first step."""
-    if max_turns is None:
-        return
-    if not is_whole(max_turns) or max_turns < 2:
+    if max_turns is not None and (not is_whole(max_turns) or max_turns < 2):
         raise ArgumentError(
             f"max_turns: {shown(max_turns)} was given, allowed: None or a whole number of at least 2"
         )

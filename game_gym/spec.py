@@ -99,41 +99,43 @@ class GameSpec:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise GameError(f"GameSpec: name: {shown(self.name)} was given, needed: a text")
-        if not isinstance(self.notation, str):
-            raise _not_declared(self.name, "notation", self.notation, "a text, as 'Pass or Bet.'")
-        for field_name, (needed, optional) in _FUNCTIONS.items():
+        for field_name, (needed, fits) in _FIELDS.items():
             given = getattr(self, field_name)
-            if not (callable(given) or (optional and given is None)):
-                raise _not_declared(self.name, field_name, given, needed)
-        allowed: Any = self.allowed
-        if not isinstance(allowed, Mapping) or not all(
-            isinstance(values, tuple) for values in allowed.values()
-        ):
-            needed = 'parameters with a tuple of values each, as {"players": (2, 3)}'
-            raise _not_declared(self.name, "allowed", allowed, needed)
-        budget: Any = self.budget
-        if not (budget is None or isinstance(budget, Budget)):
-            needed = "Budget(simulations=..., rollouts=...), or None"
-            raise _not_declared(self.name, "budget", budget, needed)
+            if not fits(given):
+                raise GameError(
+                    f"GameSpec {self.name!r}: {field_name}: {shown(given)} was given, needed: {needed}"
+                )
 
 
-_FUNCTIONS = {
+def _is_optional(given: object) -> bool:
+    return given is None or callable(given)
+
+
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "notation": ("a text, as 'Pass or Bet.'", lambda given: isinstance(given, str)),
     "rules": (
         "a function of the parameters that returns the rules, as lambda params: 'Take a stick.'",
-        False,
+        callable,
     ),
-    "describe": ("a function of a state and a seat that returns the state as that seat sees it", False),
-    "params": ("a function of a task's config id that returns OpenSpiel's parameters", False),
-    "name_chance": ("a function of a state and an outcome that returns the outcome's name, or None", True),
-    "show": ("a function of a state that returns a text, or None", True),
-    "may_strand": ("a function of the parameters that returns whether a player may have no move", False),
-    "state_key": ("a function of a state that returns what tells it from the others, or None", True),
+    "describe": ("a function of a state and a seat that returns the state as that seat sees it", callable),
+    "params": ("a function of a task's config id that returns OpenSpiel's parameters", callable),
+    "name_chance": (
+        "a function of a state and an outcome that returns the outcome's name, or None",
+        _is_optional,
+    ),
+    "show": ("a function of a state that returns a text, or None", _is_optional),
+    "may_strand": ("a function of the parameters that returns whether a player may have no move", callable),
+    "state_key": ("a function of a state that returns what tells it from the others, or None", _is_optional),
+    "allowed": (
+        'parameters with a tuple of values each, as {"players": (2, 3)}',
+        lambda given: isinstance(given, Mapping) and all(isinstance(v, tuple) for v in given.values()),
+    ),
+    "budget": (
+        "Budget(simulations=..., rollouts=...), or None",
+        lambda given: given is None or isinstance(given, Budget),
+    ),
 }
-"""The fields of a declaration that are functions: what is needed, and whether None is allowed."""
-
-
-def _not_declared(name: str, field_name: str, given: object, needed: str) -> GameError:
-    return GameError(f"GameSpec {name!r}: {field_name}: {shown(given)} was given, needed: {needed}")
+"""The fields of a declaration that are checked: what is needed, and whether a value is that."""
 
 
 class Variant:
@@ -279,14 +281,8 @@ def load_quietly(name: str, params: Params) -> Game:
             game = pyspiel.load_game(name, dict(params))
             game.new_initial_state()  # some games do not look at their parameters before
             return game
-    except (
-        RuntimeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        MemoryError,
-    ) as error:  # SpielError is a RuntimeError
-        # On one line, without OpenSpiel's source file and line number, which come first.
+    except (RuntimeError, LookupError, TypeError, ValueError, MemoryError) as error:
+        # SpielError is a RuntimeError. Its text has OpenSpiel's source file and line number first.
         reason = " ".join(re.sub(r"^/\S+:\d+ ", "", str(error)).split())
         raise GameError(
             f"{name} parameters: {dict(params)!r} was given, which OpenSpiel refuses: {reason}"

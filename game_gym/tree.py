@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -60,10 +60,11 @@ class InformationState:
     legal: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class InformationStates:
     """The information states of a game, each written from its first history when it is asked for.
 
-    Args:
+    Attributes:
         variant: The game.
         nodes: The first node of each state.
         entering: The edge by which each node was found; that of node 0 does not count.
@@ -73,22 +74,17 @@ class InformationStates:
         recalls: Whether texts need those questions and answers.
     """
 
-    def __init__(
-        self,
-        variant: Variant,
-        nodes: NDArray[Any],
-        entering: NDArray[Any],
-        parents: NDArray[Any],
-        actions: NDArray[Any],
-        write: Callable[[State, int, list[tuple[str, str]]], str],
-        recalls: bool,
-    ) -> None:
-        self._variant, self._nodes, self._entering = variant, nodes, entering
-        self._parents, self._actions, self._write, self._recalls = parents, actions, write, recalls
-        self._kept: dict[int, InformationState] = {}
+    variant: Variant
+    nodes: NDArray[Any]
+    entering: NDArray[Any]
+    parents: NDArray[Any]
+    actions: NDArray[Any]
+    write: Callable[[State, int, list[tuple[str, str]]], str]
+    recalls: bool
+    _kept: dict[int, InformationState] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return len(self.nodes)
 
     def __iter__(self) -> Iterator[InformationState]:
         return (self[number] for number in range(len(self)))
@@ -96,7 +92,7 @@ class InformationStates:
     def __getitem__(self, number: int) -> InformationState:
         known = self._kept.get(number)
         if known is None:
-            known = self._find(int(self._nodes[number]))
+            known = self._find(int(self.nodes[number]))
             if len(self._kept) < KEPT_STATES:
                 self._kept[number] = known
         return known
@@ -105,28 +101,28 @@ class InformationStates:
         """Returns the information state of the seat to move at a node."""
         history = list[int]()
         while node:
-            edge = self._entering[node]
-            history.append(int(self._actions[edge]))
-            node = int(self._parents[edge])
-        game = self._variant.game
+            edge = self.entering[node]
+            history.append(int(self.actions[edge]))
+            node = int(self.parents[edge])
+        game = self.variant.game
         state: State = game.new_initial_state()
         history.reverse()
         for action in history:
             state.apply_action(action)
         seat = state.current_player()
-        turns = self._list_turns(history, seat) if self._recalls else []
-        text = self._write(state, seat, turns)
+        turns = self._list_turns(history, seat) if self.recalls else []
+        text = self.write(state, seat, turns)
         return InformationState(
             state.information_state_string(seat), seat, text, tuple(state.legal_actions())
         )
 
     def _list_turns(self, history: Sequence[int], seat: int) -> list[tuple[str, str]]:
         """Returns a seat's questions and answers on the way."""
-        state: State = self._variant.game.new_initial_state()
+        state: State = self.variant.game.new_initial_state()
         turns = list[tuple[str, str]]()
         for action in history:
             if state.current_player() == seat:
-                turns.append((str(self._write(state, seat, turns)), str(action)))
+                turns.append((str(self.write(state, seat, turns)), str(action)))
             state.apply_action(action)
         return turns
 
@@ -311,27 +307,18 @@ class GameTree:
 
     def _is_best(self, places: Whole, totals: Floats, first: int) -> Floats:
         """Returns 1 for edges of the best action of their state, the first of equals, and 0 for others."""
-        starts = self.action_starts
-        state_of = np.searchsorted(starts, np.arange(first, first + len(totals)), side="right") - 1
-        used = np.zeros(len(totals), dtype=bool)
-        used[places - first] = True
-        index = np.flatnonzero(used)
-        order = np.lexsort((index, -totals[index], state_of[index]))
-        ranked = index[order]
-        best = ranked[np.unique(state_of[ranked], return_index=True)[1]]
+        index = np.arange(first, first + len(totals))
+        state_of = np.searchsorted(self.action_starts, index, side="right") - 1
+        ranked = np.lexsort((-totals, state_of))
         chosen = np.zeros(len(totals))
-        chosen[best] = 1.0
+        chosen[ranked[np.unique(state_of[ranked], return_index=True)[1]]] = 1.0
         return chosen[places - first]
 
     def has_one_level_per_state(self) -> bool:
         """Returns whether all histories of each information state have the same length."""
-        depth = np.zeros(len(self.movers), dtype=np.int64)
-        for number, level in enumerate(self.levels):
-            depth[level] = number
+        lengths = np.repeat(np.arange(len(self.levels)), [level.stop - level.start for level in self.levels])
         nodes = np.flatnonzero(self.state_of >= 0)
-        first = np.zeros(len(self.states), dtype=np.int64)
-        first[self.state_of[nodes]] = depth[nodes]
-        return bool((first[self.state_of[nodes]] == depth[nodes]).all())
+        return bool((lengths[self.first_nodes][self.state_of[nodes]] == lengths[nodes]).all())
 
     def score_policies(self, tables: Sequence[Table]) -> tuple[float, float]:
         """Returns both seats' exact expected scores, one policy per seat."""

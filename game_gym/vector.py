@@ -204,16 +204,8 @@ class GameSpielVectorEnv(SyncVectorEnv):
         final[over], there[over] = texts, True
         for i, row in zip(over, self._each(lambda i: self.games[i].begin_next(), over), strict=True):
             rows[i] = row
-        return (
-            rows,
-            marked,
-            {
-                "final_obs": final,
-                "_final_obs": there,
-                "final_info": spread(infos, over, self.num_envs),
-                "_final_info": there.copy(),
-            },
-        )
+        ends = {"final_obs": final, "final_info": spread(infos, over, self.num_envs)}
+        return rows, marked, {**ends, "_final_obs": there, "_final_info": there.copy()}
 
     def _threads(self, threads: int | None) -> int:
         if threads is not None:

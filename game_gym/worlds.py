@@ -8,36 +8,22 @@ oh_hell the cards that nobody was dealt, and in colored_trails the offer of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from game_gym.spec import Game, State
 
-
-def _always(game: Game) -> bool:
-    return True
-
-
-# OpenSpiel's names, each with a test of whether the draw is sound for a game of that name.
-_DRAWN: Mapping[str, Callable[[Game], bool]] = {
-    # With a chance of ending early, the draw takes every chance outcome to be the first one.
-    "bargaining": lambda game: game.get_parameters()["prob_end"] == 0,
-    "bridge": _always,
-    "gin_rummy": _always,
-    "hearts": _always,
-    "kuhn_poker": _always,
-    "leduc_poker": _always,
-    # With more players the draw ends the process.
-    "universal_poker": lambda game: game.num_players() == 2,
-}
-
-DRAWN = tuple(_DRAWN)
+DRAWN = ("bargaining", "bridge", "gin_rummy", "hearts", "kuhn_poker", "leduc_poker", "universal_poker")
 """The games for which worlds can be drawn."""
 
 
 def has_worlds(game: Game) -> bool:
     """Returns whether ``draw_world`` can draw for this game's states."""
-    sound = _DRAWN.get(game.get_type().short_name)
-    return sound is not None and bool(sound(game))
+    name = game.get_type().short_name
+    if name == "bargaining":  # the draw takes every chance outcome to be the first one: no early end
+        return bool(game.get_parameters()["prob_end"] == 0)
+    if name == "universal_poker":  # with more players the draw ends the process
+        return bool(game.num_players() == 2)
+    return name in DRAWN
 
 
 def draw_world(state: State, seat: int, uniform: Callable[[], float]) -> State:

@@ -152,8 +152,7 @@ class AffinetesBackend:
             Failure: it is none, or one of another game.
         """
         check_address(reply.info, self._asked)
-        if len(reply.observation) > OBSERVATION_LENGTH:
-            raise self._make_length_failure(len(reply.observation))
+        _check_length(reply.observation)
         if reply.done or reply.truncated:
             return self._over(reply)
         text = reply.observation
@@ -163,15 +162,8 @@ class AffinetesBackend:
         legal, names = self._choices(reply, text)
         if self._rules:
             text = self._told + text
-            if len(text) > OBSERVATION_LENGTH:
-                raise self._make_length_failure(len(text))
+            _check_length(text)
         return GameTurn(self._seat, text, legal, names, reply.reward, None)
-
-    def _make_length_failure(self, length: int) -> Failure:
-        return Failure(
-            "broken",
-            f"the server sent an observation of {length} characters, allowed: at most {OBSERVATION_LENGTH}",
-        )
 
     def _choices(self, reply: Reply, text: str) -> tuple[list[int], list[str]]:
         """Returns legal actions and names: from ``info`` if they are there, else from the text."""
@@ -273,6 +265,13 @@ class AffinetesBackend:
 
     def _fault(self, failure: Failure) -> GameTurn:
         return self._end(0.0, Ending(None, None, None, "fault", None, failure.sentence))
+
+
+def _check_length(text: str) -> None:
+    """Raises Failure if an observation is longer than its space allows."""
+    if len(text) > OBSERVATION_LENGTH:
+        most = f"allowed: at most {OBSERVATION_LENGTH}"
+        raise Failure("broken", f"the server sent an observation of {len(text)} characters, {most}")
 
 
 def _all(values: Any, kind: type) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -263,7 +263,7 @@ class LocalBackend:
                 self._seat, self._simultaneous = player, False
                 legal = state.legal_actions()
                 return self._turn(legal) if legal else self._stuck()
-        return self._over()
+        return self._over(state.returns())
 
     def _meddled(self, seat: int) -> OpponentActionError:
         """Returns the error of an opponent that made moves in the game's own state."""
@@ -378,10 +378,10 @@ class LocalBackend:
         state.apply_actions(joint)
         return None
 
-    def _over(self) -> GameTurn:
-        returns = self.state.returns()
+    def _over(self, returns: Sequence[float]) -> GameTurn:
+        """Returns the end of a game that OpenSpiel ended."""
         score, scores, result, text = summarize_end(self._match.variant, self._seat, tuple(returns))
-        ending = Ending(score, scores.copy(), returns, result, self.state.history())
+        ending = Ending(score, scores.copy(), list(returns), result, self.history())
         return GameTurn(self._seat, text, [], [], score, ending, self._illegal)
 
 

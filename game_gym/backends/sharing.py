@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pyspiel
 
-from game_gym.backends.base import Ending, GameTurn
-from game_gym.backends.local import CHANCE, TERMINAL, LocalBackend, Match, summarize_end
+from game_gym.backends.base import GameTurn
+from game_gym.backends.local import CHANCE, TERMINAL, LocalBackend, Match
 from game_gym.spec import State, Variant
 from game_gym.task import Task
 from task_gym.opponents import sees_only_actions
@@ -74,6 +74,10 @@ class Position:
         else:
             self.legal = state.legal_actions()
 
+    def legal_actions(self) -> list[int]:
+        """Returns the legal actions: for an opponent that asks for nothing else, this is its view."""
+        return self.legal
+
 
 class Positions:
     """The positions that the games of a batch share, up to ``ROOM``.
@@ -126,22 +130,6 @@ class Positions:
         position.turn = turn
 
 
-class _Question:
-    """The view of an opponent that asks for its legal actions only."""
-
-    __slots__ = ("_legal",)
-
-    def __init__(self) -> None:
-        self._legal: list[int] = []
-
-    def ask(self, legal: list[int]) -> _Question:
-        self._legal = legal
-        return self
-
-    def legal_actions(self) -> list[int]:
-        return self._legal
-
-
 class SharingBackend(LocalBackend):
     """Plays as ``LocalBackend``, and walks along shared positions as far as they go.
 
@@ -160,7 +148,6 @@ class SharingBackend(LocalBackend):
         self._position: Position | None = None  # None when the state is live
         self._path: list[int] = []  # the actions up to the position
         self._found: State = None  # the state of the position, if the last action there was new
-        self._question = _Question()
 
     def __getattr__(self, name: str) -> Any:
         """Returns the state of a game that has none so far; it is live from then on."""
@@ -233,7 +220,7 @@ class SharingBackend(LocalBackend):
                 actions, probabilities = position.outcomes
                 action = actions[self._require_chance().weighted(probabilities)]
             elif bots and player != self._seat:
-                action = bots[player].act(self._question.ask(position.legal))  # type: ignore[arg-type]
+                action = bots[player].act(position)  # type: ignore[arg-type]
                 if type(action) is not int or action not in position.legal:
                     action = cast(int, self._checked(player, action, position.legal))
             else:
@@ -247,7 +234,7 @@ class SharingBackend(LocalBackend):
                     return self._stuck()
                 return super()._next_turn()
             position = child
-        return self._end_at(position)
+        return self._over(position.returns)
 
     def _show(self, position: Position) -> GameTurn:
         """Returns the turn of the seat to move, which no game has shown before."""
@@ -258,9 +245,3 @@ class SharingBackend(LocalBackend):
             del self.state
         self._positions.keep_turn(position, turn)
         return turn
-
-    def _end_at(self, position: Position) -> GameTurn:
-        """Returns the end of a game that OpenSpiel ended."""
-        score, scores, result, text = summarize_end(self._match.variant, self._seat, position.returns)
-        ending = Ending(score, scores.copy(), list(position.returns), result, self._path.copy())
-        return GameTurn(self._seat, text, [], [], score, ending, None)

@@ -2,32 +2,8 @@
 
 from __future__ import annotations
 
-from game_gym.games import (
-    amazons,
-    backgammon,
-    blackjack,
-    bridge,
-    checkers,
-    chess,
-    clobber,
-    dots_and_boxes,
-    euchre,
-    game_2048,
-    gin_rummy,
-    go,
-    goofspiel,
-    hearts,
-    hex,
-    kuhn_poker,
-    leduc_poker,
-    liars_dice,
-    othello,
-    oware,
-    phantom_ttt,
-    quoridor,
-    solitaire,
-    tic_tac_toe,
-)
+from importlib import import_module
+
 from game_gym.games.generic import generic_spec
 from game_gym.spec import GameSpec
 from task_gym.errors import GameError, nearest, shown
@@ -62,34 +38,35 @@ The table is frozen, because task ids that people use point into it: the order n
 added (a longer table would renumber every id above it).
 """
 
+_MODULES = (
+    "leduc_poker",
+    "kuhn_poker",
+    "tic_tac_toe",
+    "blackjack",
+    "phantom_ttt",
+    "game_2048",
+    "solitaire",
+    "bridge",
+    "amazons",
+    "oware",
+    "goofspiel",
+    "liars_dice",
+    "gin_rummy",
+    "othello",
+    "backgammon",
+    "hex",
+    "clobber",
+    "hearts",
+    "euchre",
+    "dots_and_boxes",
+    "go",
+    "chess",
+    "checkers",
+    "quoridor",
+)
+
 DECLARED: dict[str, GameSpec] = {
-    module.SPEC.name: module.SPEC
-    for module in (
-        leduc_poker,
-        kuhn_poker,
-        tic_tac_toe,
-        blackjack,
-        phantom_ttt,
-        game_2048,
-        solitaire,
-        bridge,
-        amazons,
-        oware,
-        goofspiel,
-        liars_dice,
-        gin_rummy,
-        othello,
-        backgammon,
-        hex,
-        clobber,
-        hearts,
-        euchre,
-        dots_and_boxes,
-        go,
-        chess,
-        checkers,
-        quoridor,
-    )
+    spec.name: spec for spec in (import_module(f"{__name__}.{name}").SPEC for name in _MODULES)
 }
 """Every declaration by OpenSpiel name.
 

@@ -94,8 +94,6 @@ SPEC = GameSpec(
     ),
     rules=rules,
     describe=describe,
-    params=lambda config: {},
-    variants=1,
     # Not hyper_backgammon: there too OpenSpiel waits for 15 checkers, so nobody ever wins.
     allowed={"scoring_type": ("winloss_scoring", "enable_gammons", "full_scoring")},
     budget=Budget(600, 15),

@@ -60,9 +60,5 @@ SPEC = GameSpec(
     notation="Hit or Stand.",
     rules=rules,
     describe=describe,
-    params=lambda config: {},
-    variants=1,
-    allowed={},
-    budget=None,
     fixed_names=True,
 )

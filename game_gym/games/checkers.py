@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase
 
-from game_gym.games.boards import column_letter
 from game_gym.spec import Budget, GameSpec, Params, State
 
 # OpenSpiel's marks for men and kings, in letters that no label has.
@@ -17,7 +17,7 @@ _QUIET = 40
 def rules(params: Params) -> str:
     """Returns the rules that OpenSpiel's checkers plays."""
     rows, columns = params["rows"], params["columns"]
-    last = column_letter(columns - 1)
+    last = ascii_lowercase[columns - 1]
     return (
         f"Checkers on {rows} rows (1 at the bottom) and {columns} columns (a to {last}); empty squares are "
         "dots. Player 0 has the men o on the three lowest rows, moving up, and moves first. Player 1 has "
@@ -75,8 +75,6 @@ SPEC = GameSpec(
     notation="the square moved from and the square moved to, as b6c5.",
     rules=rules,
     describe=describe,
-    params=lambda config: {},
-    variants=1,
     # OpenSpiel mixes up the squares of a jump under way if there are more columns than rows.
     allowed={"rows": (8, 10, 12), "columns": (6, 8)},
     budget=Budget(500, 50),

@@ -35,7 +35,7 @@ def describe(state: State, seat: int) -> str:
     """Returns the board, its FEN, and the moves since the last that cannot be undone: all the rules use."""
     fen = state.observation_string(seat)
     placed, _, _, _, quiet, _ = fen.split(" ")
-    since = _moves_since(state, int(quiet))
+    since = [move.to_lan() for move in state.moves_history()[-int(quiet) :]] if int(quiet) else []
     return "\n".join(
         [
             f"You: {_SIDES[seat]}",
@@ -52,17 +52,10 @@ def _spread(rank: str) -> str:
     return " ".join("".join("." * int(mark) if mark.isdigit() else mark for mark in rank))
 
 
-def _moves_since(state: State, count: int) -> list[str]:
-    return [move.to_lan() for move in state.moves_history()[-count:]] if count else []
-
-
 SPEC = GameSpec(
     name="chess",
     notation="standard algebraic notation with + for check and # for mate, as e4, Nxf3+ or O-O.",
     rules=rules,
     describe=describe,
-    params=lambda config: {},
-    variants=1,
-    allowed={},
     budget=Budget(200, 20),
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from game_gym.games.boards import column_letter
+from string import ascii_lowercase
+
 from game_gym.spec import Budget, GameSpec, Params, State
 
 _PIECES = "ox"
@@ -11,7 +12,7 @@ _PIECES = "ox"
 def rules(params: Params) -> str:
     """Returns the rules that OpenSpiel's clobber plays."""
     rows, columns = params["rows"], params["columns"]
-    last = column_letter(columns - 1)
+    last = ascii_lowercase[columns - 1]
     return (
         f"Clobber on a board of {columns} columns (a to {last}, from the left) and {rows} "
         f"rows (1 to {rows}, from the bottom). At the start every cell is filled, o and x alternating as on "

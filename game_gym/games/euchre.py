@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from game_gym.games.tricks import Play, name_seat, tell_plays, tell_tricks
+from game_gym.games.cards import Play, name_seat, tell_plays, tell_tricks
 from game_gym.spec import Budget, GameSpec, Params, State
 
 _RANKS = "9TJQKA"

@@ -32,9 +32,6 @@ SPEC = GameSpec(
     notation="Up, Down, Left or Right.",
     rules=rules,
     describe=describe,
-    params=lambda config: {},
-    variants=1,
     allowed={"max_tile": (64, 128, 256, 512, 1024, 2048, 4096, 8192)},
-    budget=None,
     fixed_names=True,
 )

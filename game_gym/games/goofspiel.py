@@ -61,15 +61,16 @@ def describe(state: State, seat: int) -> str:
         [int(number) for number in fields[key].split()]
         for key in ("Point card sequence", "Win sequence", "Points")
     )
-    names = [_name(player, seat) for player in range(len(points))]
+    names = ["you" if player == seat else f"Player {player}" for player in range(len(points))]
     # There is one more prize than winners; a winner below 0 is nobody.
     past = [
         f"{prize} {names[winner] if winner >= 0 else 'nobody'}"
         for prize, winner in zip(prizes, winners, strict=False)
     ]
+    left = [card for card in range(1, state.num_distinct_actions() + 1) if card not in prizes]
     lines = [
         f"Prize: {prizes[-1]}",
-        f"Prizes left: {_join(_remaining(state, prizes))}",
+        f"Prizes left: {_join(left)}",
         f"Prizes won: {_join(past, ', ')}",
         f"Points: {', '.join(f'{name} {count}' for name, count in zip(names, points, strict=True))}",
         f"Your hand: {fields[f'P{seat} hand'].strip()}",
@@ -84,14 +85,6 @@ def describe(state: State, seat: int) -> str:
             if player != seat
         ]
     return "\n".join(lines)
-
-
-def _remaining(state: State, prizes: list[int]) -> list[int]:
-    return [card for card in range(1, state.num_distinct_actions() + 1) if card not in prizes]
-
-
-def _name(player: int, seat: int) -> str:
-    return "you" if player == seat else f"Player {player}"
 
 
 def _join(words: list[Any], by: str = " ") -> str:

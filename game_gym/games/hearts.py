@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from game_gym.games.tricks import Play, tell_plays, tell_tricks
+from game_gym.games.cards import Play, tell_plays, tell_tricks
 from game_gym.spec import Budget, GameSpec, Params, State
 
 _RANKS = "23456789TJQKA"

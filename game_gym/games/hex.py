@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from game_gym.games.boards import column_letter
+from string import ascii_lowercase
+
 from game_gym.spec import Budget, GameSpec, Params, State
 
 _STONES = "xo"
@@ -12,7 +13,7 @@ _EDGES = ("top and bottom", "left and right")
 def rules(params: Params) -> str:
     """Returns the rules that OpenSpiel's hex plays."""
     size = params["board_size"]
-    last = column_letter(size - 1)
+    last = ascii_lowercase[size - 1]
     swap = (
         "Instead of a first stone, Player 1 may swap: the x on the board is taken off and an o is put on the "
         "cell with its column and row exchanged (b1 becomes a2); then Player 0 moves.\n"
@@ -40,7 +41,7 @@ def describe(state: State, seat: int) -> str:
     rows = state.observation_string(seat).split("\n")
     # Each row is indented by one more space, to the right of its number.
     board = [f"{number:<2} {row.rstrip()}" for number, row in enumerate(rows, 1)]
-    columns = " ".join(column_letter(column) for column in range(len(rows)))
+    columns = " ".join(ascii_lowercase[: len(rows)])
     return "\n".join([f"Your stones: {_STONES[seat]}, to connect {_EDGES[seat]}", f"   {columns}", *board])
 
 

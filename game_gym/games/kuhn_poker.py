@@ -61,7 +61,6 @@ SPEC = GameSpec(
     rules=rules,
     describe=describe,
     params=lambda config: {"players": 2},
-    variants=1,
     allowed={"players": (2, 3, 4)},
     # Not in the task-id table, so upstream has no budget for it: this one solves the two-player tree.
     budget=Budget(1000, 20),

@@ -109,7 +109,6 @@ SPEC = GameSpec(
     rules=rules,
     describe=describe,
     params=lambda config: {"players": 2},
-    variants=1,
     allowed={"players": (2, 3, 4)},
     budget=Budget(3000, 200),
     fixed_names=True,

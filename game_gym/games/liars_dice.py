@@ -52,7 +52,6 @@ SPEC = GameSpec(
     rules=rules,
     describe=describe,
     params=lambda config: {"players": 2, "numdice": 5},
-    variants=1,
     allowed={
         "players": (2,),
         "numdice": (1, 2, 3, 4, 5, 6),

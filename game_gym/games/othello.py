@@ -37,9 +37,6 @@ SPEC = GameSpec(
     notation="the cell, column and row, as d3; or pass.",
     rules=rules,
     describe=describe,
-    params=lambda config: {},
-    variants=1,
-    allowed={},
     budget=Budget(1000, 20),
     fixed_names=True,
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from game_gym.games.boards import column_letter
+from string import ascii_lowercase
+
 from game_gym.spec import Budget, GameSpec, Params, State
 
 # Pawns in OpenSpiel's drawing, and here.
@@ -13,8 +14,8 @@ _PAWNS = ("O", "@")
 def rules(params: Params) -> str:
     """Returns the rules that OpenSpiel's quoridor plays with two players."""
     size = params["board_size"]
-    last = column_letter(size - 1)
-    before = column_letter(size - 2)
+    last = ascii_lowercase[size - 1]
+    before = ascii_lowercase[size - 2]
     return (
         f"Quoridor on {size} columns (a to {last}) and {size} rows (1 at the top). Player 0's pawn O "
         f"starts in the middle of row {size} and has to reach row 1; Player 1's pawn @ starts in the "
@@ -51,7 +52,7 @@ def describe(state: State, seat: int) -> str:
             f"Opponent: {_PAWNS[other]} at {pawns[other]}, goal row {goals[other]}, walls left "
             f"{walls[other]}",
             f"Moves made: {made} of {4 * size * size}",
-            "   " + " ".join(column_letter(column) for column in range(size)),
+            "   " + " ".join(ascii_lowercase[:size]),
             *(
                 f"{'' if line % 2 else line // 2 + 1:>2} {_squeeze(row)}".rstrip()
                 for line, row in enumerate(squares)
@@ -63,7 +64,7 @@ def describe(state: State, seat: int) -> str:
 def _find(rows: list[str], mark: str) -> str:
     for number, row in enumerate(rows, 1):
         if mark in row:
-            return f"{column_letter(row.index(mark) // 4)}{number}"
+            return f"{ascii_lowercase[row.index(mark) // 4]}{number}"
     raise RuntimeError(f"quoridor's board shows no pawn {mark!r}")
 
 

@@ -56,9 +56,6 @@ SPEC = GameSpec(
     ),
     rules=rules,
     describe=describe,
-    params=lambda config: {},
-    variants=1,
     allowed={"players": (1,), "is_colored": (False,), "depth_limit": (100, 150, 200, 300, 500, 1000)},
-    budget=None,
     fixed_names=True,
 )

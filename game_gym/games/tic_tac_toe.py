@@ -29,9 +29,6 @@ SPEC = GameSpec(
     notation="your mark and the cell in brackets, row and column from 0, as x(0,2).",
     rules=rules,
     describe=describe,
-    params=lambda config: {},
-    variants=1,
-    allowed={},
     # Not in the task-id table, so upstream has no budget for it: this one does not lose to a random player.
     budget=Budget(1000, 20),
     fixed_names=True,

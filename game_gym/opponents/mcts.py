@@ -41,15 +41,15 @@ def check_search(seating: Seating, name: str) -> None:
     """Raises OpponentError unless players move one at a time and are paid at the end."""
     kind = seating.game.get_type()
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
-        raise OpponentError(
-            f"opponent: {name!r} was given for {seating.spec.name!r}, whose moves are simultaneous; "
-            "allowed there: 'random', 'first', 'open'"
-        )
-    if kind.reward_model != pyspiel.GameType.RewardModel.TERMINAL:
-        raise OpponentError(
-            f"opponent: {name!r} was given for {seating.spec.name!r}, which pays move by move; "
-            "allowed there: 'random', 'first', 'open'"
-        )
+        why = "whose moves are simultaneous"
+    elif kind.reward_model != pyspiel.GameType.RewardModel.TERMINAL:
+        why = "which pays move by move"
+    else:
+        return
+    raise OpponentError(
+        f"opponent: {name!r} was given for {seating.spec.name!r}, {why}; "
+        "allowed there: 'random', 'first', 'open'"
+    )
 
 
 def parse_budget(argument: str, name: str) -> Budget | None:

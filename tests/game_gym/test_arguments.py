@@ -311,8 +311,3 @@ def test_every_parameter_of_a_game_that_is_a_file_is_known() -> None:
         with pytest.raises(GameError, match="would open"):
             load_variant(find_game(game), {name: SECRET})
     assert {("efg_game", "filename"), ("nfg_game", "filename"), ("bargaining", "instances_file")} <= found
-
-
-def test_parameters_that_are_no_files_are_as_before() -> None:
-    assert load_variant(find_game("kuhn_poker"), {"players": 3}).players == 3
-    assert load_variant(find_game("pathfinding"), {"grid": "A.*..**\n..*....\n....*a.\n"}).players == 1

@@ -17,21 +17,6 @@ KO = ("B b2", "W a2", "B c2", "W b1", "B d1", "W c1", "B a1")
 
 # The parameters, the moves, the seat that looks, and what it sees.
 DESCRIPTIONS: list[tuple[str, dict[str, Any], tuple[int | str, ...], int, str]] = [
-    ("tic_tac_toe", {}, (4, 2, 6), 1, "Your mark: o\n..o\n.x.\nx.."),  # the centre, then row 0 column 2
-    (
-        "othello", {}, (19,), 1,  # d3, which turns d4
-        "Your discs: o\n  a b c d e f g h\n1 . . . . . . . .\n2 . . . . . . . .\n3 . . . x . . . .\n"
-        "4 . . . x x . . .\n5 . . . x o . . .\n6 . . . . . . . .\n7 . . . . . . . .\n8 . . . . . . . .\n"
-        "Count: x 4, o 1",
-    ),
-    (
-        "clobber", {"rows": 3, "columns": 4}, ("a1b1",), 1,
-        "Your pieces: x\n3 o x o x\n2 x o x o\n1 . o o x\n  a b c d",
-    ),
-    (
-        "hex", {"board_size": 3}, (1, 6), 0,  # b1, a3
-        "Your stones: x, to connect top and bottom\n   a b c\n1  . x .\n2   . . .\n3    o . .",
-    ),
     # The three actions of a turn: the amazon on (5, 1) goes to (3, 1) and shoots at (1, 1).
     (
         "amazons", {"board_size": 6}, (24,), 0,
@@ -78,23 +63,6 @@ DESCRIPTIONS: list[tuple[str, dict[str, Any], tuple[int | str, ...], int, str]] 
         "\n"
         " 5 . . . . .",
     ),
-    (
-        "oware", {}, (5,), 1,  # F: one seed each into a, b, c and d
-        "You captured: 0\nPlayer 0 captured: 0\n"
-        "Your houses: a 5, b 5, c 5, d 5, e 4, f 4\n"
-        "Player 0's houses: A 4, B 4, C 4, D 4, E 4, F 0",
-    ),
-    (
-        "go", {"board_size": 5, "komi": 7.5}, ("B b1", "W PASS", "B a2", "W c3", "B e5"), 1,
-        "You: white, O\n"
-        " 5 . . . . X\n"
-        " 4 . . . . .\n"
-        " 3 . . O . .\n"
-        " 2 X . . . .\n"
-        " 1 . X . . .\n"
-        "   a b c d e\n"
-        "Moves (5 of 50, black first): b1 PASS a2 c3 e5\nRepeating: none",
-    ),
     # The man on d6 takes e5 and lands on f4; from f6, which would have another way, the man has left.
     (
         "checkers", {}, ("c3d4", "f6g5", "d4e5"), 1,
@@ -127,22 +95,6 @@ DESCRIPTIONS: list[tuple[str, dict[str, Any], tuple[int | str, ...], int, str]] 
         "  a b c d e f\n"
         "Moves without a capture: 0 of 40\n"
         "Must go on capturing from: d4",
-    ),
-    (
-        "chess", {}, ("e4", "e5", "Nf3", "Nf6", "Ng1", "Ng8"), 1,
-        "You: white, capital letters\n"
-        "8 r n b q k b n r\n"
-        "7 p p p p . p p p\n"
-        "6 . . . . . . . .\n"
-        "5 . . . . p . . .\n"
-        "4 . . . . P . . .\n"
-        "3 . . . . . . . .\n"
-        "2 P P P P . P P P\n"
-        "1 R N B Q K B N R\n"
-        "  a b c d e f g h\n"
-        "FEN: rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 4 4\n"
-        "Moves since the last capture or pawn move: g1f3 g8f6 f3g1 f6g8\n"
-        "Times this position has occurred: 2",
     ),
     # x takes the centre; o tries the centre, is shown it and takes a corner.
     (
@@ -184,7 +136,6 @@ def test_descriptions_in_full(
         ("checkers", {"rows": 8, "columns": 6},
          ("c3d4", "b6c5", "d4b6", "c7a5", "e3d4", "f6e5", "d4f6", "d8c7", "f6d8"), 1,
          {1: "8 . x . O . x"}),  # a king
-        ("phantom_ttt", {"obstype": COUNTED}, (), 0, {-1: "Tries: none"}),
     ],
 )  # fmt: skip
 def test_lines_of_descriptions(
@@ -226,7 +177,7 @@ def test_the_moves_listed_lead_to_every_position_that_can_come_again() -> None:
             since = [] if "x" in name or name[0] in "abcdefgh" else [*since, last]
 
 
-# -- oware and phantom tic-tac-toe ---------------------------------------------------------------------------
+# -- oware ---------------------------------------------------------------------------------------------------
 
 
 def test_a_game_of_oware_that_never_ends_is_a_fault() -> None:
@@ -248,22 +199,3 @@ def test_a_game_of_oware_that_never_ends_is_a_fault() -> None:
 
 def captured(state: Any) -> int:
     return sum(int(count) for count in state.observation_string(0).split("|")[1].split())
-
-
-@pytest.mark.parametrize("obstype", [SILENT, COUNTED])
-@pytest.mark.parametrize("gameversion", ["classical", "abrupt"])
-def test_a_description_of_phantom_ttt_is_an_information_state(obstype: str, gameversion: str) -> None:
-    variant, rng = load("phantom_ttt", obstype=obstype, gameversion=gameversion), random.Random(2)
-    texts: dict[tuple[int, str], str] = {}
-    histories: dict[tuple[int, str], set[tuple[int, ...]]] = {}
-    for _ in range(3000):
-        state = variant.game.new_initial_state()
-        for _ in range(rng.randint(0, 8)):
-            if not state.is_terminal():
-                state.apply_action(rng.choice(state.legal_actions()))
-        for seat in (0, 1) if not state.is_terminal() else ():
-            key, text = (seat, state.information_state_string(seat)), variant.spec.describe(state, seat)
-            assert texts.setdefault(key, text) == text
-            histories.setdefault(key, set()).add(tuple(state.history()))
-    assert len(set(texts.values())) == len(texts)
-    assert sum(len(seen) > 1 for seen in histories.values()) > 100  # the hidden part did vary

@@ -24,13 +24,6 @@ BIDS: list[int | list[int]] = [2, [1, 4], 7, [3, 3], 0]
 
 # The parameters, the actions, the seat that looks, and what it sees.
 DESCRIPTIONS: list[tuple[str, dict[str, Any], tuple[int | str, ...], int, str]] = [
-    # Cards 2 (K) and 0 (J), pass, bet: one ante each and one bet make 3.
-    ("kuhn_poker", {"players": 2}, (2, 0, 0, 1), 0, "Your card: K\nBetting: you pass, Player 1 bet\nPot: 3"),
-    # Cards 0 (J♠) and 3 (Q♥), then raise, call, and the public card 5 (K♥), then a check: pot 1 + 1 + 2 + 2.
-    (
-        "leduc_poker", {"players": 2}, (0, 3, 2, 1, 5, 1), 1,
-        "Your card: Q♥\nPublic card: K♥\nRound 1: Player 0 raise, you call\nRound 2: Player 0 call\nPot: 6",
-    ),
     # Cards J♠, Q♥ and K♠. Player 0 raises, Player 1 folds and is passed over; the public card is A♥.
     (
         "leduc_poker", {"players": 3}, (0, 3, 4, 2, 0, 1, 7, 1), 2,
@@ -47,15 +40,8 @@ DESCRIPTIONS: list[tuple[str, dict[str, Any], tuple[int | str, ...], int, str]] 
         "liars_dice", {"numdice": 2}, (4, 0, 2, 5, "1-3", "2-3"), 0,
         "Your dice: 1 5\nBids: you 1-3, Player 1 2-3",
     ),
-    # Cards 1 … 52 are A♠ … K♠, then ♥, ♣, ♦; the seven columns are turned up first, then the waste.
-    (
-        "solitaire", {}, tuple(range(1, 32)), 0,
-        "Actions: 31\nPoints: 0\n"
-        "Waste: 8♠ 9♠ T♠ J♠ Q♠ K♠ A♥ 2♥ 3♥ 4♥ 5♥ 6♥ 7♥ 8♥ 9♥ T♥ J♥ Q♥ K♥ A♣ 2♣ 3♣ 4♣ 5♣\n"
-        "Foundations: ♠ ♥ ♣ ♦\n"
-        "Columns:\nA♠\n# 2♠\n# # 3♠\n# # # 4♠\n# # # # 5♠\n# # # # # 6♠\n# # # # # # 7♠",
-    ),
-    # One from the first column, and one from the waste.
+    # Cards 1 … 52 are A♠ … K♠, then ♥, ♣, ♦; the seven columns are turned up first, then the waste. One is
+    # moved from the first column, and one from the waste.
     (
         "solitaire", {}, (*range(1, 32), "♠ ← A♠", "♥ ← A♥"), 0,
         "Actions: 33\nPoints: 220\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from game_gym.games import DECLARED, TABLE
 from game_gym.task import CONFIGS
-from tests.game_gym.play import ALWAYS, AT_THE_END, make, plain
+from tests.game_gym.play import ALWAYS, AT_THE_END, make
 
 #: A game of cards, one on a board, one of simultaneous moves and one for a single player; `make test` plays
 #: the golden transcripts of all the others.
@@ -33,25 +32,6 @@ def test_random_games(name: str, config: int, capfd: pytest.CaptureFixture[str])
     play_games(build(name, config), 1 if name == "bridge" else 3)
     play_games(build(name, config, opponent="open", rules=False, seeding="evaluate"), 1)
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize(("name", "config"), VARIANTS)
-def test_a_copy_made_in_mid_game_continues_identically(name: str, config: int) -> None:
-    env, rng = build(name, config, rules=False), random.Random(config)
-    _, info = env.reset(seed=config)
-    over = "result" in info
-    for _ in range(rng.randint(1, 12)):
-        if not over:
-            _, _, over, _, info = env.step(rng.choice(info["legal_actions"]))
-    twin = pickle.loads(pickle.dumps(env))
-    for _ in range(12):
-        if not over:
-            action = rng.choice(info["legal_actions"])
-            *record, info = env.step(action)
-            *again, copied = twin.step(action)
-            assert again == record and plain(copied) == plain(info)
-            over = record[2]
-    assert twin.reset()[0] == env.reset()[0]
 
 
 def play_games(env: Any, games: int) -> None:

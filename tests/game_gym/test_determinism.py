@@ -170,14 +170,6 @@ def test_a_copy_continues_identically(game: str, opponent: str, clone: Any) -> N
         assert twin.reset()[1]["seed"] == env.reset()[1]["seed"]
 
 
-def test_before_the_first_reset_and_through_wrappers() -> None:
-    env = gym.make("GameSpiel-v0", task_ids=[(LEDUC, LEDUC + 9)], rules=False)
-    assert pickle.loads(pickle.dumps(env)).reset(seed=3)[0] == env.reset(seed=3)[0]
-    twin = pickle.loads(pickle.dumps(env))
-    assert twin.spec == env.spec
-    assert twin.reset()[0] == env.reset()[0]
-
-
 def test_a_copy_is_made_of_what_was_given_and_not_of_what_became_of_it() -> None:
     """A sweep may change one mapping from environment to environment."""
     params = {"players": 2}

@@ -18,7 +18,7 @@ from game_gym.opponents.fast.rules import ENDED
 from game_gym.opponents.fast.tree import load_search
 from game_gym.spec import load_variant
 from tests.game_gym.fast_rules import check_draws, check_game, compare
-from tests.game_gym.gin_rummy_play import KNOCK, UPCARD, act, choose_melds, deal, number, three_melds_of_three
+from tests.game_gym.gin_rummy_play import KNOCK, UPCARD, act, choose_melds, deal, three_melds_of_three
 
 pytestmark = pytest.mark.numba
 
@@ -32,10 +32,6 @@ def load(**params: Any) -> Any:
 
 def word(cards: Any) -> int:
     return sum(1 << int(card) for card in cards)
-
-
-def hand(names: str) -> list[int]:
-    return [number(name) for name in names.split()]
 
 
 @pytest.mark.parametrize("config", range(9))
@@ -84,19 +80,6 @@ def melds_to_lay(cards: list[int], most: int) -> list[int]:
     actions = np.zeros(gin_rummy.ACTIONS, dtype=np.int32)
     count = gin_rummy._list_melds_to_lay(word(cards), most, actions, 0)
     return [int(action) - MELDS for action in actions[:count]]
-
-
-def test_eleven_cards_have_at_most_24_melds() -> None:
-    """Of one suit in a row: nine runs of three, eight of four, seven of five."""
-    melds = np.empty(24, dtype=np.int64)
-    assert gin_rummy._list_groupable(word(range(11)), melds) == 24
-    assert sorted(melds.tolist()) == sorted(word(meld) for meld in UTILS.all_melds(list(range(11))))
-
-
-def test_points_of_cards() -> None:
-    assert gin_rummy._value(word(hand("As 2c 9d Th Js Qc Kd"))) == 1 + 2 + 9 + 40
-    points = [gin_rummy._highest(word([card])) for card in range(13)]
-    assert points == [*range(1, 11), 10, 10, 10]
 
 
 SEVEN = ("5s 6s 7s Ac Ad Ah Ks", "8s 9s Ts 4d 6h 9h Kd", "2c")
@@ -170,11 +153,3 @@ def test_draws_are_uniform() -> None:
     for name in ("Ks", "5s6s7s", "AcAdAh", "Pass", "Pass", "8s9sTs"):
         check_draws(gin_rummy, state, 1000)
         act(state, name)
-
-
-@pytest.mark.parametrize("params", [{"num_ranks": 12}, {"num_suits": 3}])
-def test_uncovered_parameters_are_refused(params: dict[str, int]) -> None:
-    with pytest.raises(
-        ValueError, match=r"gin_rummy: compiled rules are for 13 ranks of 4 suits, not 1?[23] of"
-    ):
-        gin_rummy.read(pyspiel.load_game("gin_rummy", params).new_initial_state())

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.numba
 # -- quoridor ------------------------------------------------------------------------------------------------
 
 
-def load(size: int, walls: int, players: int = 2) -> Any:
-    return pyspiel.load_game("quoridor", {"board_size": size, "wall_count": walls, "players": players})
+def load(size: int, walls: int) -> Any:
+    return pyspiel.load_game("quoridor", {"board_size": size, "wall_count": walls})
 
 
 def play(game: Any, moves: str) -> tuple[Any, Any]:
@@ -133,18 +133,6 @@ def test_a_wall_that_cuts_a_pawn_off_is_refused() -> None:
     assert count_refused(state, compiled) == 2
 
 
-@pytest.mark.parametrize(
-    ("moves", "value"),
-    [
-        ("c4 a1h c3 a3h c2 d4h b1", 1.0),
-        ("b5 c2 a5 c3 b5 c4 a5 c5", -1.0),
-    ],
-)
-def test_the_far_row_wins(moves: str, value: float) -> None:
-    state, _ = play(load(5, 4), moves)
-    assert state.is_terminal() and state.returns()[0] == value
-
-
 @pytest.mark.parametrize("last", ["b1", "c3"])
 def test_the_move_limit_draws_even_if_the_last_move_arrives(last: str) -> None:
     # On 3 columns the limit is 36 moves. Player 1 makes the last, at will one to row 3.
@@ -157,8 +145,6 @@ def test_the_move_limit_draws_even_if_the_last_move_arrives(last: str) -> None:
 def test_uncovered_parameters_are_refused() -> None:
     with pytest.raises(ValueError, match="3 to 9, not 11"):
         quoridor.read(load(11, 8).new_initial_state())
-    with pytest.raises(ValueError, match="2 players, not 3"):
-        quoridor.read(load(5, 4, players=3).new_initial_state())
 
 
 # -- backgammon ----------------------------------------------------------------------------------------------
@@ -289,9 +275,3 @@ def count_outside(state: pyspiel.State) -> int:
     """Returns how many of the mover's checkers are not at home."""
     seat = state.current_player()
     return int(backgammon.read(state)[25 * seat + 6 : 25 * seat + 25].sum())
-
-
-def test_hyper_backgammon_is_refused() -> None:
-    game = pyspiel.load_game("backgammon", {"hyper_backgammon": True})
-    with pytest.raises(ValueError, match="hyper_backgammon"):
-        backgammon.read(game.new_initial_state())

@@ -101,12 +101,6 @@ def test_a_knock_with_the_last_upcard() -> None:
     assert fields(describe(state, 1))["Turns"].endswith(f", Player 0 +? -{drawn}, you ^{drawn} knock")
 
 
-def test_rules_follow_the_parameters() -> None:
-    for oklahoma in (False, True):
-        rules = load_variant(SPEC, {"hand_size": 10, "oklahoma": oklahoma}).rules
-        assert len(rules) < 2000 and ("first upcard (with" in rules) == oklahoma
-
-
 class Knocker(Fixed):
     """A bot that knocks, and then has nothing to choose from."""
 

@@ -78,21 +78,3 @@ def test_recorded_sessions_read_and_pay_as_ours() -> None:
         elif not theirs["done"]:
             assert text.partition(HEAD)[2] == theirs["observation"].partition(HEAD)[2] != ""
     assert sum("error" in entry["response"]["info"] for entry in SESSION) == 2
-
-
-def test_recorded_leduc_session() -> None:
-    reset, step = SESSION[:2]
-    env = make(task_id=reset["task_id"], opponent=reset["opponent"])
-    text, info = env.reset(seed=reset["seed"])
-    theirs = reset["response"]
-    assert info["seat"] == theirs["info"]["llm_player_id"]
-    # Own card and the opponent's raise agree with what upstream showed.
-    assert "Your card: J♠" in theirs["observation"] and "Your card: J♠" in text
-    assert "Round 1 betting: Raise" in theirs["observation"] and "Round 1: Player 0 raise\n" in text
-    # From the actions on, the layout is upstream's.
-    assert text.partition(HEAD)[2] == theirs["observation"].partition(HEAD)[2]
-    _, reward, terminated, _, info = env.step(int(step["action"]))
-    theirs = step["response"]
-    assert (terminated, reward) == (theirs["done"], theirs["reward"])
-    assert info["returns"] == [1.0, -1.0]
-    assert info["result"] == "loss"

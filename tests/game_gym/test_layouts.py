@@ -60,32 +60,16 @@ def test_every_declared_game_says_how_its_actions_are_written() -> None:
     assert NAMES.keys() == DECLARED.keys()
     for game, pattern in NAMES.items():
         assert DECLARED[game].notation.endswith("."), game
-        for seed in (0, 1):
-            for text, *_, info in episode(make(game=game, list_actions=False), seed, longest=40):
-                if not info["legal_actions"]:
-                    continue
-                assert "->" not in text and "Legal Actions" not in text
-                assert f"How to write an action: {DECLARED[game].notation}\n" in text
-                names = info["admissible_commands"]
-                assert [name for name in names if not re.fullmatch(pattern, name)] == [], game
-                pairs = zip(info["legal_actions"], names, strict=True)
-                numbered = [name.startswith(f"{action} - ") for action, name in pairs if name != "Pass"]
-                assert all(numbered) if DECLARED[game].numbered_names else not any(numbered)
-
-
-@pytest.mark.parametrize(
-    ("game", "opponent"),
-    [("kuhn_poker", "random"), ("tic_tac_toe", "open"), ("chess", "random"), ("matrix_rps", "open")],
-)
-def test_only_the_end_of_the_text_differs(game: str, opponent: str) -> None:
-    listed = episode(make(game=game, opponent=opponent, max_turns=12), 3)
-    unlisted = episode(make(game=game, opponent=opponent, max_turns=12, list_actions=False), 3)
-    assert [entry[1:] for entry in listed] == [entry[1:] for entry in unlisted]
-    for (whole, *_), (text, *_, info) in zip(listed, unlisted, strict=True):
-        if info["legal_actions"]:
-            assert text.partition("\n\nHow to write")[0] == whole.partition("\n\nLegal Actions:")[0]
-        else:
-            assert text == whole
+        for text, *_, info in episode(make(game=game, list_actions=False), 1, longest=40):
+            if not info["legal_actions"]:
+                continue
+            assert "->" not in text and "Legal Actions" not in text
+            assert f"How to write an action: {DECLARED[game].notation}\n" in text
+            names = info["admissible_commands"]
+            assert [name for name in names if not re.fullmatch(pattern, name)] == [], game
+            pairs = zip(info["legal_actions"], names, strict=True)
+            numbered = [name.startswith(f"{action} - ") for action, name in pairs if name != "Pass"]
+            assert all(numbered) if DECLARED[game].numbered_names else not any(numbered)
 
 
 def test_one_episode_may_differ_by_its_reset_option() -> None:
@@ -173,20 +157,21 @@ hide = functools.partial(wrapped, HideLegalActions)
 @pytest.mark.parametrize("game", ["leduc_poker", "tic_tac_toe", "chess", "goofspiel", "matrix_rps"])
 @pytest.mark.parametrize("opponent", ["random", "open"])
 def test_the_list_is_left_out_and_nothing_else(game: str, opponent: str) -> None:
-    hidden = episode(hide(game=game, opponent=opponent, max_turns=30), 3)
-    shown = episode(make(game=game, opponent=opponent, max_turns=30), 3)
-    assert [entry[1:] for entry in hidden] == [entry[1:] for entry in shown]
-    for (text, *_, info), (whole, *_, _) in zip(hidden, shown, strict=True):
+    """By the wrapper, and by ``list_actions=False``, which says in its place how an action is written."""
+    where = {"game": game, "opponent": opponent, "max_turns": 30}
+    listed, hidden, unlisted = (
+        episode(env, 3) for env in (make(**where), hide(**where), make(**where, list_actions=False))
+    )
+    for record in (hidden, unlisted):
+        assert [entry[1:] for entry in record] == [entry[1:] for entry in listed]
+    for (whole, *_, info), (text, *_), (told, *_) in zip(listed, hidden, unlisted, strict=True):
         if info["legal_actions"]:
-            lines = [
-                f"  {action} -> {name}"
-                for action, name in zip(info["legal_actions"], info["admissible_commands"], strict=True)
-            ]
-            assert text.endswith(ANSWER)
-            listed = "\n".join(["\n\nLegal Actions:", *lines])
-            assert text.removesuffix(ANSWER) + listed + ANSWER == whole
+            pairs = zip(info["legal_actions"], info["admissible_commands"], strict=True)
+            listing = "\n".join(["\n\nLegal Actions:", *(f"  {action} -> {name}" for action, name in pairs)])
+            assert text.endswith(ANSWER) and text.removesuffix(ANSWER) + listing + ANSWER == whole
+            assert told.partition("\n\nHow to write")[0] + ANSWER == text
         else:
-            assert text == whole
+            assert told == text == whole
 
 
 def test_a_picture_is_of_the_same_text() -> None:
@@ -215,9 +200,9 @@ tell_once = functools.partial(wrapped, UpstreamLayout)
 
 @pytest.mark.parametrize("game", ["leduc_poker", "tic_tac_toe", "backgammon", "2048"])
 def test_the_first_turn_is_told_with_the_rules_and_the_others_without(game: str) -> None:
-    later = 0
+    later, env = 0, tell_once(game=game)
     for seed in range(4):
-        told = episode(tell_once(game=game), seed)
+        told = episode(env, seed)
         assert told[:1] == episode(make(game=game), seed)[:1]
         assert told[1:] == episode(make(game=game, rules=False), seed)[1:]
         assert told[0][0].startswith(HEAD)
@@ -248,14 +233,6 @@ def test_recorded_responses_are_laid_out_the_same() -> None:
         assert theirs.partition("\n\nLegal Actions:\n")[2] == tail.partition("\n\nLegal Actions:\n")[2] != ""
         compared += 1
     assert compared == 8  # three resets and five moves that did not end a game
-
-
-def test_every_episode_begins_with_the_rules() -> None:
-    env = tell_once(task_ids=[(0, 4), (200_000_000, 200_000_009)])
-    for _ in range(6):
-        text, info = env.reset()
-        assert text.startswith(HEAD) and f"\nGame: {info['game']}\n" in text
-        assert HEAD not in env.step(info["legal_actions"][0])[0]
 
 
 def test_each_open_seat_is_told_once() -> None:

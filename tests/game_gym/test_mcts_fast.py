@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,7 @@ from game_gym.spec import Variant
 from task_gym.errors import OpponentError
 from task_gym.opponents import make_opponent
 from task_gym.seeding import Stream
-from tests.game_gym.play import episode, load, make, see
+from tests.game_gym.play import load, make, see
 
 pytestmark = pytest.mark.numba
 
@@ -118,18 +117,6 @@ def test_a_move_follows_from_seed_and_number_alone() -> None:
     assert len(set(one_by_one)) > 1
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(act, range(20))) == one_by_one
-
-
-_PLAY = """
-from tests.game_gym.play import make, episode
-print(episode(make(game="othello", opponent="mcts-fast:10x2", rules=False), seed=3)[-1][-1]["history"])
-"""
-
-
-def test_another_process_plays_the_same_game() -> None:
-    own = episode(make(game="othello", opponent="mcts-fast:10x2", rules=False), seed=3)[-1][-1]["history"]
-    run = subprocess.run([sys.executable, "-c", _PLAY], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == str(own)
 
 
 def test_a_place_without_a_cache_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,23 +249,6 @@ def test_other_streams_go_on_undisturbed(game: str, params: dict[str, Any]) -> N
     assert max(counts) > 0
 
 
-def test_the_draws_by_hand() -> None:
-    """The bot on seat 1 has root 8 under openenv, and 8 + 2 + 1 under evaluate."""
-    for seeding, root in (("openenv", 8), ("evaluate", 11)):
-        env = make(game="tic_tac_toe", seeding=seeding, opponent=answering("?", "random"))
-        _, info = env.reset(seed=8)
-        stream, free = np.random.RandomState(root + 150), set(range(9))
-        while "result" not in info:
-            own = info["legal_actions"][0]
-            free.remove(own)
-            info = env.step(own)[-1]
-            if len(env.state.history()) == 2 * info["turn"]:
-                expected = int(stream.choice(sorted(free)))
-                assert env.state.history()[-1] == expected
-                free.remove(expected)
-        assert info["opponent_illegal"] == len(env.state.history()) // 2
-
-
 @pytest.mark.parametrize(("game", "params"), GAMES[:3])
 def test_a_copy_in_mid_game_goes_on_alike(game: str, params: dict[str, Any]) -> None:
     env = make(game=game, params=params, opponent=answering(None, "random"))

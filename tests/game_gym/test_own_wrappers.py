@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import functools
 import random
-from collections import Counter
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from game_gym.games import DECLARED
 from game_gym.task import CONFIGS
@@ -20,7 +17,6 @@ from game_gym.wrappers import HideLegalActions, RawReturns, ShuffledActions, Ten
 from game_gym.wrappers.layouts import shuffled_labels
 from task_gym.errors import ArgumentError, GameError, IllegalActionError, OptionError
 from task_gym.samplers import Failures, Stage, Stages
-from task_gym.seeding import DRAWN_LIMIT
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.game_gym.play import LEDUC, episode, finish, make, pick, plain, strip, wrapped
 
@@ -28,13 +24,6 @@ from tests.game_gym.play import LEDUC, episode, finish, make, pick, plain, strip
 
 
 shuffle = functools.partial(wrapped, ShuffledActions)
-
-
-@given(st.integers(0, DRAWN_LIMIT - 1), st.integers(1, 5000))
-def test_labels_are_a_permutation_that_follows_from_the_arguments(seed: int, actions: int) -> None:
-    labels = shuffled_labels(seed, actions)
-    assert sorted(labels) == list(range(actions))
-    assert np.array_equal(labels, shuffled_labels(seed, actions))
 
 
 def test_labels_are_the_same_on_every_machine() -> None:
@@ -151,19 +140,6 @@ def test_names_that_begin_with_ids_begin_with_labels() -> None:
     assert info["admissible_commands"] == [f"{label} - {moves[label]}" for label in info["legal_actions"]]
 
 
-def test_ansi_shows_labels() -> None:
-    env = shuffle(game="leduc_poker", render_mode="ansi")
-    # Id 0 has label 2 and the other two are below it, so that whatever is legal has other ids.
-    seed = next(s for s in range(1, 99, 2) if shuffled_labels(s, 3)[0] == 2)
-    assert env.reset(seed=seed)[0] == env.render() != env.unwrapped.render()
-
-
-def test_every_permutation_is_as_likely() -> None:
-    counts = Counter(tuple(shuffled_labels(seed, 3)) for seed in range(6000))
-    # 1000 each are expected, with a standard deviation of (6000 * 1/6 * 5/6) ** 0.5 = 29.
-    assert len(counts) == 6 and all(abs(count - 1000) < 5 * 29 for count in counts.values())
-
-
 # -- TensorObservation: OpenSpiel's tensor in place of the text ----------------------------------------------
 
 
@@ -276,15 +252,6 @@ def test_an_episodes_return_is_the_games(arguments: dict[str, Any]) -> None:
         # Nothing else differs.
         plain = episode(make(**arguments), seed)
         assert [(*entry[:1], *entry[2:]) for entry in record] == [(*e[:1], *e[2:]) for e in plain]
-
-
-def test_an_illegal_action_costs_and_the_third_gives_the_game_up() -> None:
-    env = raw(game="leduc_poker")
-    env.reset(seed=8)
-    assert [env.step(0)[1] for _ in range(2)] == [-0.01, -0.01]
-    # The least return of leduc for two is 1 + 2 * 2 + 2 * 4 = 13 chips lost.
-    _, reward, terminated, _, info = env.step(0)
-    assert terminated and reward == pytest.approx(-13.01) and info["returns"] == [-13, 13]
 
 
 def test_the_seat_that_moved_last_is_paid() -> None:

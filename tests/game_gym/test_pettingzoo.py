@@ -134,7 +134,7 @@ def test_all_choose_at_once() -> None:
     assert paid == {"player_0": 0, "player_1": -0.01} and "error" in infos["player_1"]
     assert infos["player_0"]["legal_actions"] == [env.wait] == [8]
     env.step({"player_0": env.wait, "player_1": 1})
-    assert env.game.env.state.history()[-3:-1] == [1, 1]  # and the next prize
+    assert env.game.state.history()[-3:-1] == [1, 1]  # and the next prize
 
 
 def test_who_is_not_to_move_waits() -> None:
@@ -146,7 +146,7 @@ def test_who_is_not_to_move_waits() -> None:
     assert seen["player_0"]["action_mask"].tolist() == [1] * 9 + [0]
     _, paid, *_, infos = env.step({"player_0": 4, "player_1": 0})
     assert paid == {"player_0": 0, "player_1": -0.01} and "legal: 9" in infos["player_1"]["error"]["message"]
-    assert env.game.env.state.history() == [4]
+    assert env.game.state.history() == [4]
     with pytest.raises(ArgumentError, match=r"none was given for player_0"):
         env.step({"player_1": 0})
 
@@ -171,7 +171,7 @@ def test_arguments_and_options() -> None:
     for waiting in (None, 1.5, "x"):
         with pytest.raises(ArgumentError, match="allowed: a whole number"):
             together.step({"player_0": 0, "player_1": waiting})
-    assert together.game.env.state.history() == []
+    assert together.game.state.history() == []
     with pytest.raises(OptionError, match=r"reset option 'task' was given"):
         games.env(game="hex").reset(options={"task": 1})
     with pytest.raises(OpponentError, match=r"'opponent': 'random' was given, allowed: 'open'"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import subprocess
 import sys
@@ -257,15 +256,6 @@ def test_asyncio_is_not_patched_where_the_backend_is_not_used() -> None:
         "assert not {'affinetes', 'nest_asyncio', 'httpx', 'starlette', 'uvicorn'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_it_plays_while_a_loop_runs(stub: Stub) -> None:
-    """As in a notebook."""
-
-    async def play_inside() -> dict[str, Any]:
-        return play(remote(stub))[3]
-
-    assert asyncio.run(play_inside())["result"] == "win"
 
 
 def test_upstreams_goofspiel_is_a_fault_from_the_first_turn_on(stub: Stub) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import game_gym  # noqa: F401  # registers the environments
@@ -21,7 +21,6 @@ from game_gym.games import TABLE
 from game_gym.prompts import (
     SeatView,
     render,
-    render_end,
     render_turn,
     with_choices,
     without_choices,
@@ -32,7 +31,7 @@ from game_gym.tree import build_tree
 from game_gym.wrappers import EvaluateConversation, UpstreamLayout
 from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.games import play_game
-from task_gym.errors import ArgumentError, EpisodeError, GameError, IllegalActionError, LayoutError
+from task_gym.errors import ArgumentError, EpisodeError, GameError, IllegalActionError
 from task_gym.wrappers import Conversation, ConversationText
 from tests.game_gym.play import LEDUC, load, make, reach
 
@@ -54,12 +53,6 @@ def test_layout_in_full() -> None:
     assert with_choices(head, [0, 1], names) == shown
 
 
-def test_the_end_in_full() -> None:
-    assert render_end(KUHN, 1, [1.0, -1.0], 0.25, "loss") == (
-        "Game over: kuhn_poker\nYou were Player 1.\n\nReturns: 1, -1\nYour score: 0.250\nResult: loss"
-    )
-
-
 def test_a_seat_view_shows_what_the_environment_would() -> None:
     view = SeatView(KUHN, 0, rules=True)
     view.state = state = reach(KUHN, (1, 2))
@@ -75,17 +68,6 @@ def test_the_list_is_found_whatever_state_and_names_hold(state: str, named: dict
     # Also where the state itself ends like a list.
     doubled = with_choices(with_choices(state, legal, names), legal, names)
     assert without_choices(doubled, legal, names) == with_choices(state, legal, names)
-
-
-def test_what_is_laid_out_otherwise_is_an_error() -> None:
-    state = reach(KUHN, (1, 2))
-    text = render(KUHN, state, 0, rules=False)
-    with pytest.raises(LayoutError, match=r"begins 'Game: kuhn_poker.*allowed: .* the rules of kuhn_poker"):
-        without_rules(text, KUHN)
-    with pytest.raises(
-        LayoutError, match=r"ends .*1 -> Bet.*allowed: .* list of legal actions, as .*1 -> Fold"
-    ):
-        without_choices(text, [0, 1], ["Pass", "Fold"])
 
 
 # -- GameSpielText-v0: replies in, the same game out ---------------------------------------------------------
@@ -116,41 +98,6 @@ def test_replies_are_read_by_the_rule_in_use(arguments: dict[str, Any], reply: s
     if not turn:
         assert reward == info["upstream_reward"] == -0.01
         assert info["error"]["message"] == f"reply: {reply!r} names no legal action, legal: 1, 2"
-
-
-# Anything; numbers, some of them legal; reasoning, bits of names and numbers.
-REPLIES = (
-    st.text(max_size=20)
-    | st.integers(-1, 120).map(str)
-    | st.from_regex(r"(<think>)?[a-z0-9 (),♠←-]{0,12}(</think(ing)?>)?[A-Za-z0-9 ,♥]{0,12}", fullmatch=True)
-)
-
-
-@pytest.mark.parametrize(
-    ("seeding", "parse"), [("openenv", "upstream"), ("evaluate", "upstream"), ("openenv", "last")]
-)
-@pytest.mark.parametrize("game", ["leduc_poker", "gin_rummy", "hex", "hearts", "solitaire", "chess"])
-@settings(max_examples=25, deadline=None)
-@given(replies=st.lists(REPLIES, max_size=12))
-def test_a_reply_is_a_legal_move_or_an_illegal_action(
-    game: str, seeding: str, parse: str, replies: list[str]
-) -> None:
-    # Open seats: every move of the history after the first turn is chance's or a reply's.
-    env = text_env(task_id=None, game=game, seeding=seeding, parse=parse, opponent="open", rules=False)
-    text, info = env.reset(seed=len(replies))
-    for reply in replies:
-        assert reply in env.action_space
-        before, legal, turn = env.state.history(), info["legal_actions"], info["turn"]
-        again, reward, over, truncated, info = env.step(reply)
-        if "error" in info:
-            assert env.state.history() == before and info["turn"] == turn and reward == -0.01
-            assert over or (again == text and info["legal_actions"] == legal)
-        else:
-            assert env.state.history()[len(before)] in legal and info["turn"] == turn + 1
-        assert truncated is False
-        if over:
-            break
-        text = again
 
 
 def test_what_is_no_reply() -> None:

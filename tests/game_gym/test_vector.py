@@ -21,14 +21,9 @@ from game_gym.spec import load_variant
 from game_gym.task import CONFIGS
 from task_gym import opponents
 from task_gym.errors import OpponentActionError
-from tests.game_gym.play import Fixed, make
+from tests.game_gym.play import Fixed
 
 WHOLE = [(0, len(TABLE) * CONFIGS - 1)]
-
-
-def test_texts_are_not_shared_in_memory() -> None:
-    with pytest.raises(ValueError, match="shared_memory=False"):
-        gym.vector.AsyncVectorEnv([lambda: make(game="leduc_poker")])
 
 
 @pytest.mark.launch

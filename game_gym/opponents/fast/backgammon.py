@@ -16,8 +16,9 @@ from numba import njit
 
 from game_gym.opponents.fast.noise import draw_below
 from game_gym.opponents.fast.rules import CHANCE, ENDED
+from game_gym.opponents.fast.words import count_bits, find_lowest, pick_bit
 
-STATE = 66
+STATE = 65
 """Both seats' checkers on each place, 25 numbers each; then the numbers that the constants below name."""
 
 ACTIONS = 450
@@ -32,8 +33,7 @@ _LOW, _HIGH = 58, 59  # the dice, 0 before the roll
 _AGAIN = 60  # whether this is the second half of a double
 _TURNS = 61  # turns of both seats, -1 before the first roll
 _MOST_TURNS = 62
-_GAMMON, _BACKGAMMON = 63, 64  # the returns of these wins
-_UTILITY = 65  # the greatest return
+_GAMMON, _BACKGAMMON = 63, 64  # the returns of these wins; that of a backgammon is the greatest
 
 _BAR = 24
 _PASS = 25
@@ -52,66 +52,35 @@ _ROLLS = np.array(  # the dice by outcome; before them there are as many in whic
 
 
 def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Returns a state of OpenSpiel's backgammon.
-
-    Raises:
-        ValueError: the game is hyper-backgammon.
-    """
-    params = state.get_game().get_parameters()
-    if params["hyper_backgammon"]:
-        raise ValueError("hyper_backgammon: compiled rules are for false only, but true was given")
-    text = state.to_string()
+    """Returns a state of OpenSpiel's backgammon."""
+    params, text = state.get_game().get_parameters(), state.to_string()
     fields, scores = _FIELDS.search(text), _SCORES.search(text)
     if fields is None or scores is None:
         raise RuntimeError("backgammon's string is not as expected")
     previous, again, dice, *bars = fields.groups()
-    found = np.zeros(STATE, dtype=np.int64)
+    compiled = np.zeros(STATE, dtype=np.int64)
     for seat in (0, 1):
         for place in range(_BAR):
-            found[25 * seat + place] = state.board(seat, place if seat == 1 else 23 - place)
-        found[25 * seat + _BAR] = len(bars[seat])
-        found[_OFF + seat] = int(scores[1 + seat])
+            compiled[25 * seat + place] = state.board(seat, place if seat == 1 else 23 - place)
+        compiled[25 * seat + _BAR] = len(bars[seat])
+        compiled[_OFF + seat] = int(scores[1 + seat])
         for place in range(_BAR + 1):
-            checkers = int(found[25 * seat + place])
-            found[_OWN + seat] |= (checkers > 0) << place
+            checkers = int(compiled[25 * seat + place])
+            compiled[_OWN + seat] |= (checkers > 0) << place
             if place < _BAR:
-                found[_BLOCKED + 1 - seat] |= (checkers > 1) << (23 - place)
+                compiled[_BLOCKED + 1 - seat] |= (checkers > 1) << (23 - place)
     movers = [move.player for move in state.full_history()]
-    found[_PLAYER] = player = ENDED if state.is_terminal() else state.current_player()
-    found[_SEAT] = player if player >= 0 else max(int(previous), 0)
-    found[_LOW], found[_HIGH] = (int(die) for die in dice or "00")
-    found[_AGAIN] = int(again)
+    compiled[_PLAYER] = player = ENDED if state.is_terminal() else state.current_player()
+    compiled[_SEAT] = player if player >= 0 else max(int(previous), 0)
+    compiled[_LOW], compiled[_HIGH] = (int(die) for die in dice or "00")
+    compiled[_AGAIN] = int(again)
     # Every turn begins with a roll; that of the turn to come has not been counted.
-    found[_TURNS] = sum(mover >= 0 > roller for roller, mover in pairwise(movers))
+    compiled[_TURNS] = sum(mover >= 0 > roller for roller, mover in pairwise(movers))
     if not movers:
-        found[_TURNS] = -1
-    found[_MOST_TURNS] = params["max_player_turns"]
-    found[_GAMMON], found[_BACKGAMMON] = _SCORING[params["scoring_type"]]
-    found[_UTILITY] = found[_BACKGAMMON]
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _count(places):  # type: ignore[no-untyped-def]
-    """Returns how many bits are set, of at most 32."""
-    places -= (places >> 1) & 0x55555555
-    places = (places & 0x33333333) + ((places >> 2) & 0x33333333)
-    places = (places + (places >> 4)) & 0x0F0F0F0F
-    return ((places * 0x01010101) >> 24) & 0xFF
-
-
-@njit(cache=True, nogil=True)
-def _lowest(places):  # type: ignore[no-untyped-def]
-    """Returns the lowest place of some."""
-    return _count((places & -places) - 1)
-
-
-@njit(cache=True, nogil=True)
-def _pick(places, rank):  # type: ignore[no-untyped-def]
-    """Returns the place that so many others are lower than."""
-    for _ in range(rank):
-        places &= places - 1
-    return _lowest(places)
+        compiled[_TURNS] = -1
+    compiled[_MOST_TURNS] = params["max_player_turns"]
+    compiled[_GAMMON], compiled[_BACKGAMMON] = _SCORING[params["scoring_type"]]
+    return compiled
 
 
 @njit(cache=True, nogil=True)
@@ -159,12 +128,12 @@ def _list(state, actions):  # type: ignore[no-untyped-def]
         die, other = (low, high) if low_first else (high, low)
         firsts = _starts(own, blocked, die)
         while firsts:
-            place = _lowest(firsts)
+            place = find_lowest(firsts)
             firsts &= firsts - 1
             seconds = _starts(_own_after(state, seat, place, die), blocked, other)
             begin = low_first * _LOW_FIRST + _digit(seat, place)
             while seconds:
-                actions[count] = begin + _BASE * _digit(seat, _lowest(seconds))
+                actions[count] = begin + _BASE * _digit(seat, find_lowest(seconds))
                 seconds &= seconds - 1
                 count += 1
     if count > 0:
@@ -174,7 +143,7 @@ def _list(state, actions):  # type: ignore[no-untyped-def]
     if firsts == 0:
         begin, firsts = begin + _LOW_FIRST, _starts(own, blocked, low)
     while firsts:
-        actions[count] = begin + _digit(seat, _lowest(firsts))
+        actions[count] = begin + _digit(seat, find_lowest(firsts))
         firsts &= firsts - 1
         count += 1
     if count == 0:
@@ -203,12 +172,7 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
             actions[outcome] = outcome
         return _outcomes(state)
     count = _list(state, actions)
-    for end in range(1, count):  # sorts by insertion
-        action, place = actions[end], end
-        while place > 0 and actions[place - 1] > action:
-            actions[place] = actions[place - 1]
-            place -= 1
-        actions[place] = action
+    actions[:count].sort()
     return count
 
 
@@ -223,7 +187,7 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
         # None is on the bar, and none will be borne off. So the second checker starts where it can start now,
         # or where the first one lands. Draw by rejection: from those, and accept if the second can move.
         low_starts, high_starts = _starts(own, blocked, low), _starts(own, blocked, high)
-        lows, highs = _count(low_starts), _count(high_starts)
+        lows, highs = count_bits(low_starts), count_bits(high_starts)
         if lows + highs == 0:
             return np.int64(_NONE)
         high_first = highs * (lows + 1)
@@ -239,13 +203,13 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
                 action = _LOW_FIRST
             place = drawn // count
             second = drawn - place * count
-            place = _pick(firsts, place)
+            place = pick_bit(firsts, place)
             if second == count - 1:  # the first lands there, and nothing could start there without it
                 second = place - die
                 if (seconds >> second) & 1 or second < other or (blocked >> (second - other)) & 1:
                     continue
             else:
-                second = _pick(seconds, second)
+                second = pick_bit(seconds, second)
                 if second == place and state[25 * seat + place] == 1:
                     continue
             return np.int64(action + _digit(seat, place) + _BASE * _digit(seat, second))
@@ -323,4 +287,4 @@ def result(state):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def utility(state):  # type: ignore[no-untyped-def]
-    return 1.0 * state[_UTILITY]
+    return 1.0 * state[_BACKGAMMON]

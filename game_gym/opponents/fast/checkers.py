@@ -19,7 +19,7 @@ from numba import njit
 
 from game_gym.opponents.fast.noise import draw_below
 from game_gym.opponents.fast.rules import ENDED
-from game_gym.opponents.fast.words import count_bits, find_lowest
+from game_gym.opponents.fast.words import count_bits, pick_bit
 
 STATE = 13
 """The pieces of the first seat (o), those of the second, and the numbers below.
@@ -64,42 +64,34 @@ _BITS, _SQUARES = _tables()
 
 
 def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Returns a state of OpenSpiel's checkers.
-
-    Raises:
-        ValueError: the board has a size that no configuration of the game has.
-    """
+    """Returns a state of OpenSpiel's checkers."""
     parameters = state.get_game().get_parameters()
     rows, columns = parameters["rows"], parameters["columns"]
-    if rows not in _ROWS or columns not in _COLUMNS:
-        raise ValueError(
-            f"checkers: {rows} rows and {columns} columns; compiled are {_ROWS} rows and {_COLUMNS} columns"
-        )
-    found = np.zeros(STATE, dtype=np.int64)
-    found[_HALF] = columns // 2
+    compiled = np.zeros(STATE, dtype=np.int64)
+    compiled[_HALF] = columns // 2
     for row, line in enumerate(state.to_string().splitlines()[:rows]):
         for column in range(1 - row % 2, columns, 2):
             square, mark = 1 << _bit(row, column, columns), line[-columns:][column]
-            found[_BOARD] |= square
-            found[0] |= square if mark in "o8" else 0
-            found[1] |= square if mark in "+*" else 0
-            found[_KINGS] |= square if mark in "8*" else 0
+            compiled[_BOARD] |= square
+            compiled[0] |= square if mark in "o8" else 0
+            compiled[1] |= square if mark in "+*" else 0
+            compiled[_KINGS] |= square if mark in "8*" else 0
     moves = state.full_history()
     for move in reversed(moves):
         if move.action % 2:
             break
-        found[_QUIET] += 1
+        compiled[_QUIET] += 1
     if state.is_terminal():
-        found[_SEAT], found[_RETURN] = ENDED, state.returns()[0]
-        return found
-    seat = found[_SEAT] = state.current_player()
+        compiled[_SEAT], compiled[_RETURN] = ENDED, state.returns()[0]
+        return compiled
+    seat = compiled[_SEAT] = state.current_player()
     if moves and moves[-1].player == seat:
         square, direction = moves[-1].action // 8, moves[-1].action // 2 % 4
-        bit = _BITS[columns // 2, square] + 2 * _step(found, direction)
-        _write_jumps(found, seat, np.uint64(1 << int(bit)))
+        bit = _BITS[columns // 2, square] + 2 * _step(compiled, direction)
+        _write_jumps(compiled, seat, np.uint64(1 << int(bit)))
     else:
-        _write_moves(found, seat)
-    return found
+        _write_moves(compiled, seat)
+    return compiled
 
 
 @njit(cache=True, nogil=True)
@@ -173,10 +165,7 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     # Without branches, which the processor would guess wrong.
     direction = np.int64(place >= one) + np.int64(place >= two) + np.int64(place >= three)
     place -= max(one * (place >= one), two * (place >= two), three * (place >= three))
-    pieces = np.uint64(state[_MOVES + direction])
-    for _ in range(place):
-        pieces &= pieces - np.uint64(1)
-    bit = find_lowest(pieces)
+    bit = pick_bit(state[_MOVES + direction], place)
     return (_SQUARES[state[_HALF], bit] * 4 + direction) * 2 + state[_JUMPS]
 
 

@@ -24,7 +24,7 @@ over from earlier positions.
 
 from __future__ import annotations
 
-from collections import Counter
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from numba import njit
 
 from game_gym.opponents.fast.noise import draw_below, mix
 from game_gym.opponents.fast.rules import ENDED
-from game_gym.opponents.fast.words import count_bits, find_highest, find_lowest, swap_bytes
+from game_gym.opponents.fast.words import count_bits, find_highest, find_lowest, pick_bit, swap_bytes
 
 _OWN, _OTHER = 0, 1
 _PAWNS, _KNIGHTS, _BISHOPS, _ROOKS, _QUEENS, _KINGS = range(2, 8)
@@ -61,20 +61,14 @@ _KING_STEPS = ((1, 0), (1, 1), (1, -1), (0, 1), (0, -1), (-1, 1), (-1, 0), (-1, 
 # -- tables --------------------------------------------------------------------------------------------------
 
 
-def _reach(square: int, steps: tuple[tuple[int, int], ...], most: int) -> int:
-    """Returns the squares that up to ``most`` equal steps reach on an empty board, as a word."""
-    word = 0
-    for right, up in steps:
-        for times in range(1, most + 1):
-            file, row = square % 8 + times * right, square // 8 + times * up
-            if 0 <= file < 8 and 0 <= row < 8:
-                word |= 1 << (8 * row + file)
-    return word
-
-
 def _tabulate_reach(steps: tuple[tuple[int, int], ...], most: int) -> npt.NDArray[np.uint64]:
-    """Returns ``_reach`` by square, (64,)."""
-    return np.array([_reach(square, steps, most) for square in range(64)], dtype=np.uint64)
+    """Returns the squares that up to ``most`` equal steps reach on an empty board: words by square, (64,)."""
+    words = [0] * 64
+    for square, (right, up), times in product(range(64), steps, range(1, most + 1)):
+        file, row = square % 8 + times * right, square // 8 + times * up
+        if 0 <= file < 8 and 0 <= row < 8:
+            words[square] |= 1 << (8 * row + file)
+    return np.array(words, dtype=np.uint64)
 
 
 _RANKS = _tabulate_reach(((1, 0), (-1, 0)), 7)
@@ -101,6 +95,10 @@ _CODES = np.zeros(240, dtype=np.int64)
 """The place of a step in an origin's actions, by the difference of squares on a board of 16 files, + 119."""
 for _code, (_right, _up) in enumerate(_list_steps()):
     _CODES[16 * _up + _right + 119] = 9 + _code
+
+_RIGHTS = np.full(64, 15, dtype=np.int64)
+"""The rights to castle that a move from or to a square leaves: a king moves, a rook moves or is taken."""
+_RIGHTS[[0, 4, 7, 56, 63]] = 14, 12, 13, 11, 7
 
 
 # -- words ---------------------------------------------------------------------------------------------------
@@ -279,12 +277,7 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
                     for piece in range(3):
                         actions[count] = _encode_promotion(square, end, piece)
                         count += 1
-        for later in range(begin + 1, count):
-            action, earlier = actions[later], later - 1
-            while earlier >= begin and actions[earlier] > action:
-                actions[earlier + 1] = actions[earlier]
-                earlier -= 1
-            actions[earlier + 1] = action
+        actions[begin:count].sort()
     castlings = _find_castlings(state)
     if castlings & 1:
         actions[count] = CASTLE_LEFT
@@ -380,9 +373,7 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
             number -= count_bits(targets)
             place += 3
             targets = _read_targets(actions, place)
-        for _ in range(number):
-            targets &= targets - _ONE
-        head, end = np.int64(actions[place]), find_lowest(targets)
+        head, end = np.int64(actions[place]), pick_bit(targets, number)
         if head == 64:
             return CASTLE_LEFT + end
         start = head if head >= 0 else end - (-head & 31)
@@ -420,23 +411,6 @@ def _castle(state, left, view):  # type: ignore[no-untyped-def]
     placed = _key(seat, _KINGS, 4 ^ view) ^ _key(seat, _KINGS, king ^ view)
     placed ^= _key(seat, _ROOKS, corner ^ view) ^ _key(seat, _ROOKS, rook ^ view)
     return kings | rooks, placed
-
-
-@njit(cache=True, nogil=True)
-def _keep_rights(rights, square, target):  # type: ignore[no-untyped-def]
-    """Returns the rights to castle that a move leaves: it may move a king or a rook, or take a rook."""
-    if rights:
-        if square == 4:
-            rights &= 12
-        if square == 0:
-            rights &= ~1
-        if square == 7:
-            rights &= ~2
-        if target == 56:
-            rights &= ~4
-        if target == 63:
-            rights &= ~8
-    return rights
 
 
 @njit(cache=True, nogil=True)
@@ -483,7 +457,7 @@ def apply(state, action):  # type: ignore[no-untyped-def]
         placed ^= _key(seat, kind, target ^ view)
         state[kind] |= np.int64(end)
         own = (own & ~start) | end
-        rights = _keep_rights(rights, square, target)
+        rights &= _RIGHTS[square] & _RIGHTS[target]
     # The other seat's view.
     for one in range(_PAWNS, _KINGS + 1):
         state[one] = np.int64(swap_bytes(np.uint64(state[one])))
@@ -548,16 +522,6 @@ def result(state):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _can_take_king(state):  # type: ignore[no-untyped-def]
-    """Returns whether the mover attacks the other seat's king: then it was no position of a game."""
-    king = np.uint64(state[_OTHER]) & np.uint64(state[_KINGS])
-    for square in range(64):
-        if np.uint64(state[_OWN]) & _bit(square) and _find_targets(state, square) & king:
-            return True
-    return False
-
-
-@njit(cache=True, nogil=True)
 def _replay(state, actions):  # type: ignore[no-untyped-def]
     """Begins at a state, and makes moves."""
     for square in range(64):
@@ -573,16 +537,10 @@ def _replay(state, actions):  # type: ignore[no-untyped-def]
 
 
 def read(state: Any) -> npt.NDArray[np.int64]:
-    """Returns a state of OpenSpiel's chess.
-
-    Raises:
-        ValueError: it is Chess960, or began from a position that no game reaches.
-    """
-    if state.get_game().get_parameters().get("chess960"):
-        raise ValueError("chess: chess960=True was given; the compiled rules cover chess960=False")
-    found = _read_start(state.start_fen())
-    _replay(found, np.array(state.history(), dtype=np.int64))
-    return found
+    """Returns a state of OpenSpiel's chess."""
+    compiled = _read_start(state.start_fen())
+    _replay(compiled, np.array(state.history(), dtype=np.int64))
+    return compiled
 
 
 def _read_start(fen: str) -> npt.NDArray[np.int64]:
@@ -594,34 +552,12 @@ def _read_start(fen: str) -> npt.NDArray[np.int64]:
     else:
         seat, view, castling = 0, "".join(rows).swapcase(), castling.swapcase()
     words = [sum(1 << square for square, mark in enumerate(view) if mark in marks) for marks in _MARKS]
-    found = np.zeros(STATE, dtype=np.int64)
-    found[: _KINGS + 1] = np.array(words, dtype=np.uint64).view(np.int64)
-    found[_SEAT], found[_QUIET] = seat, int(quiet)
-    found[_CASTLING] = sum(1 << place for place, mark in enumerate("QKqk") if mark in castling)
-    found[_EN_PASSANT] = 0 if passing == "-" else 1 << (40 + "abcdefgh".index(passing[0]))
-    if not _is_regular(view, castling, passing, int(quiet)) or _can_take_king(found):
-        raise ValueError(f"chess: the game began from {fen!r}, which no game of standard chess reaches")
-    return found
+    compiled = np.zeros(STATE, dtype=np.int64)
+    compiled[: _KINGS + 1] = np.array(words, dtype=np.uint64).view(np.int64)
+    compiled[_SEAT], compiled[_QUIET] = seat, int(quiet)
+    compiled[_CASTLING] = sum(1 << place for place, mark in enumerate("QKqk") if mark in castling)
+    compiled[_EN_PASSANT] = 0 if passing == "-" else 1 << (40 + "abcdefgh".index(passing[0]))
+    return compiled
 
 
 _MARKS = ("PNBRQK", "pnbrqk", "Pp", "Nn", "Bb", "Rr", "Qq", "Kk")
-
-
-def _is_regular(view: str, castling: str, passing: str, quiet: int) -> bool:
-    """Returns whether the rules cover a position; ``view`` has the mover's pieces in capital letters."""
-    pieces = Counter(view)
-    for king, pawn, *others in (list("KPQRBN"), list("kpqrbn")):
-        promoted = sum(max(0, pieces[mark] - most) for mark, most in zip(others, (1, 2, 2, 2), strict=True))
-        if pieces[king] != 1 or pieces[pawn] + promoted > 8:
-            return False
-    homes = {"Q": "R...K", "K": "K..R", "q": "r...k", "k": "k..r"}
-    begins = {"Q": 0, "K": 4, "q": 56, "k": 60}
-    for mark in set(castling) & set(homes):
-        home, begin = homes[mark], begins[mark]
-        if view[begin] != home[0] or view[begin + len(home) - 1] != home[-1]:
-            return False
-    if passing != "-":
-        square = 40 + "abcdefgh".index(passing[0])
-        if view[square - 8] != "p" or view[square] != " " or view[square + 8] != " ":
-            return False
-    return quiet >= 0 and not set("Pp") & set(view[:8] + view[56:])

@@ -84,19 +84,13 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Returns a state of OpenSpiel's gin_rummy.
 
     The moves are made again: OpenSpiel does not show how often an upcard was drawn.
-
-    Raises:
-        ValueError: the deck is smaller than 52 cards.
     """
     params = state.get_game().get_parameters()
-    ranks, suits, size = (params[name] for name in ("num_ranks", "num_suits", "hand_size"))
-    if (ranks, suits) != (13, 4):
-        raise ValueError(f"gin_rummy: compiled rules are for 13 ranks of 4 suits, not {ranks} of {suits}")
     compiled = np.zeros(STATE, dtype=np.int64)
     compiled[_PLAYER] = compiled[_MOVED] = CHANCE
     compiled[_UPCARD] = compiled[_UPCARD_BEFORE] = -1
     compiled[_DECK] = (1 << 52) - 1
-    compiled[_KNOCK], compiled[_HAND_SIZE] = params["knock_card"], size
+    compiled[_KNOCK], compiled[_HAND_SIZE] = params["knock_card"], params["hand_size"]
     compiled[_GIN], compiled[_UNDERCUT] = params["gin_bonus"], params["undercut_bonus"]
     compiled[_OKLAHOMA] = params["oklahoma"]
     for action in state.history():
@@ -357,8 +351,14 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, forceinline=True)
 def apply(state, action):  # type: ignore[no-untyped-def]
     phase = state[_PHASE]
-    if phase == _DRAW:
-        _apply_draw(state, action)
+    if phase == _DRAW and action == _STOCK:
+        _go_to_stock(state)
+    elif phase == _DRAW:
+        state[_TAKEN] += 1
+        if state[_TAKEN] == _MOST_TAKEN:
+            state[_PLAYER] = ENDED
+        else:
+            _take(state)
     elif phase == _DISCARD:
         if action == _KNOCKING:
             _knock(state)
@@ -368,18 +368,6 @@ def apply(state, action):  # type: ignore[no-untyped-def]
         _deal(state, action)
     else:
         _apply_other(state, action)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _apply_draw(state, action):  # type: ignore[no-untyped-def]
-    if action == _TAKE:
-        state[_TAKEN] += 1
-        if state[_TAKEN] == _MOST_TAKEN:
-            state[_PLAYER] = ENDED
-        else:
-            _take(state)
-    else:
-        _go_to_stock(state)
 
 
 @njit(cache=True, nogil=True, forceinline=True)

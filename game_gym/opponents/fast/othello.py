@@ -12,7 +12,7 @@ from numba import njit
 
 from game_gym.opponents.fast.noise import draw_below
 from game_gym.opponents.fast.rules import ENDED
-from game_gym.opponents.fast.words import count_bits, find_lowest
+from game_gym.opponents.fast.words import count_bits, pick_bit
 
 STATE = 3
 """The discs of the first seat (black), those of the second, and the seat to move or ``ENDED``."""
@@ -21,7 +21,6 @@ ACTIONS = 64
 
 PASS = 64
 
-_FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NOT_LEFT, _NOT_RIGHT = np.uint64(0xFEFEFEFEFEFEFEFE), np.uint64(0x7F7F7F7F7F7F7F7F)
 
 
@@ -110,9 +109,7 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     count = count_bits(found)
     if count == 0:
         return PASS
-    for _ in range(draw_below(noise, count)):
-        found &= found - np.uint64(1)
-    return find_lowest(found)
+    return pick_bit(found, draw_below(noise, count))
 
 
 @njit(cache=True, nogil=True)

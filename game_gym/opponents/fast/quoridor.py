@@ -112,12 +112,10 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     The moves are made again: a drawing does not always tell which walls the pieces belong to.
 
     Raises:
-        ValueError: more than two players, or more than 9 columns.
+        ValueError: there are more than 9 columns.
     """
     params = state.get_game().get_parameters()
-    size, walls, players = (params[name] for name in ("board_size", "wall_count", "players"))
-    if players != 2:
-        raise ValueError(f"quoridor: compiled rules are for 2 players, not {players}")
+    size, walls = params["board_size"], params["wall_count"]
     if size > 9:
         raise ValueError(f"quoridor: compiled rules are for a board_size of 3 to 9, not {size}")
     compiled = np.zeros(STATE, dtype=np.int64)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numba import types
+import numpy as np
+from numba import njit, types
 from numba.extending import intrinsic
 
 
@@ -37,3 +38,12 @@ def find_highest(typing, word):  # type: ignore[no-untyped-def]
 def swap_bytes(typing, word):  # type: ignore[no-untyped-def]
     """Returns a word with its bytes in reverse order: of a board of eight columns, the rows."""
     return types.uint64(types.uint64), lambda context, builder, signature, words: builder.bswap(words[0])
+
+
+@njit(cache=True, nogil=True)
+def pick_bit(word, rank):  # type: ignore[no-untyped-def]
+    """Returns the place of the bit that has so many lower ones."""
+    word = np.uint64(word)
+    for _ in range(rank):
+        word &= word - np.uint64(1)
+    return find_lowest(word)
