@@ -136,18 +136,16 @@ def connect_sampler(config: Config, policy: LLMPolicy, ranks: Ranks = ALONE) -> 
     if not run.use_vllm:
         return policy
     (prompt,) = policy.prompts([PROBE])
-    writes = config.env.decode == "text"
+    needs = Needs(None, 1, list_targets(policy.model))
+    if config.env.decode == "text":
+        needs = needs._replace(temperature=policy.temperature, tokens=policy.max_new_tokens)
     policy.sampler = connect(
         list_urls(run.vllm_base_url),
         policy.engine,
         policy.adapters,
         policy.lora_settings,
         prompt,
-        Needs(
-            policy.temperature if writes else None,
-            policy.max_new_tokens if writes else 1,
-            list_targets(policy.model),
-        ),
+        needs,
         quantised=config.model.use_4bit or config.model.use_8bit,
         limit=run.vllm_gap_limit,
         folder=None if run.vllm_adapter_dir is None else Path(run.vllm_adapter_dir),
@@ -166,13 +164,22 @@ def make_algorithm(config: Config, wrap: Wrap | None = None, ranks: Ranks = ALON
     """Returns the algorithm before its first step, with environments (each in ``wrap``) and policy.
 
     Of several ranks each has environments for its own episodes.
+
+    Raises:
+        PromptLengthError: an episode's first prompt has more tokens than a model of few positions reads.
     """
-    starts = make_starts(config)
-    itself, own = plays_itself(config), math.ceil(config.ppo.batch_size / ranks.size)
-    made, _, workers = add_workers(config, copies(config.env, own, wrap))
-    envs = TextVecEnv(made, _count_env_threads(config, ranks.launch), workers)
-    envs.waits |= any(opponent_waits(name) for name in stage_opponents(config))
-    _note_searches(envs, config)
+    starts, itself = make_starts(config), plays_itself(config)
+    episodes = math.ceil(config.ppo.batch_size / ranks.size)
+    made, threads, workers = add_workers(config, copies(config.env, episodes, wrap))
+    if threads is None and ranks.launch.local_size > 1:
+        threads = max(1, count_cores() // ranks.launch.local_size)
+    envs = TextVecEnv(made, threads, workers)
+    game: Any = envs.envs[0].unwrapped
+    for name in stage_opponents(config):  # each is played in every game that may be drawn
+        envs.waits |= opponent_waits(name)
+        if getattr(game, "may_search", opponent_searches)(name):
+            seconds = game.estimate_search(name) if hasattr(game, "estimate_search") else inf
+            envs.searches, envs.search_seconds = True, max(envs.search_seconds, seconds)
     if itself:
         kind_of(config.env).player.check_self_play(envs.envs[0], config.self_play.learn)
     import_modules((term.partition(":")[0] for term in config.ppo.terms), "ppo.terms")
@@ -188,36 +195,11 @@ def make_algorithm(config: Config, wrap: Wrap | None = None, ranks: Ranks = ALON
         ranks=ranks,
     )
     model.find_values = make_find_values(config, model.policy)
-    _check_first_prompt(model.policy, envs)
-    return model
-
-
-def _count_env_threads(config: Config, launch: Launch) -> int | None:
-    """Returns the threads in which opponents search; None for one per core."""
-    if config.run.env_threads is not None or launch.local_size == 1:
-        return config.run.env_threads
-    return max(1, count_cores() // launch.local_size)
-
-
-def _note_searches(envs: TextEnvs, config: Config) -> None:
-    """Notes the searches of opponents that stages name: each is played in every game that may be drawn."""
-    game: Any = envs.envs[0].unwrapped
-    for name in stage_opponents(config):
-        if getattr(game, "may_search", opponent_searches)(name):
-            seconds = game.estimate_search(name) if hasattr(game, "estimate_search") else inf
-            envs.searches, envs.search_seconds = True, max(envs.search_seconds, seconds)
-
-
-def _check_first_prompt(policy: LLMPolicy, envs: TextEnvs) -> None:
-    """Asks a model of few positions to take an episode's first prompt.
-
-    Raises:
-        PromptLengthError: it has more tokens than the model reads.
-    """
-    positions = policy.codec.positions
+    positions = model.policy.codec.positions
     if positions is not None and positions <= FEW_POSITIONS:
         text, _ = envs.reset_one(0, seed=0)
-        policy.prompts([text])
+        model.policy.prompts([text])
+    return model
 
 
 def make_env(run: str | Path, **changes: Any) -> gym.Env[Any, Any]:

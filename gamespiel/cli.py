@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from gamespiel import __version__, arguments, commands
-from gamespiel.commands import Overrides
+from gamespiel import __version__, arguments
+from gamespiel.commands import evaluating, showing, training
+from gamespiel.commands.given import Overrides
 from gamespiel.config import ConfigError, presets
 from gamespiel.config.files import read_layer
 from gamespiel.config.layers import explain_unknown_option, layer_from_overrides
@@ -26,41 +27,43 @@ from task_gym.errors import TaskGymError, shown
 Entry = tuple[
     Callable[[argparse.Namespace, Overrides], None], Callable[[argparse.ArgumentParser], None], bool
 ]
-"""A command's function, the one that adds its options, and whether it takes keys of the configuration."""
+"""A command's function, the one that adds its options, and whether its help has the configuration's keys."""
 
 GROUPS: dict[str, dict[str, Entry]] = {
     "train": {
-        "train": (commands.run_train, arguments.add_train_options, True),
-        "sft": (commands.run_sft, arguments.add_sft_options, True),
-        "configure": (commands.run_configure, arguments.add_configure_options, False),
-        "schema": (commands.run_schema, arguments.add_no_options, False),
-        "merge": (commands.run_merge, arguments.add_merge_options, False),
-        "vllm-command": (commands.run_vllm_command, arguments.add_vllm_command_options, False),
+        "train": (training.run_train, arguments.add_train_options, True),
+        "sft": (training.run_sft, arguments.add_sft_options, True),
+        "configure": (training.run_configure, arguments.add_configure_options, False),
+        "schema": (training.run_schema, arguments.add_no_options, False),
+        "merge": (training.run_merge, arguments.add_merge_options, False),
+        "vllm-command": (training.run_vllm_command, arguments.add_vllm_command_options, False),
     },
     "measure": {
-        "eval": (commands.run_eval, arguments.add_eval_options, True),
-        "exploit": (commands.run_exploit, arguments.add_exploit_options, True),
-        "leaderboard": (commands.run_leaderboard, arguments.add_leaderboard_options, False),
-        "verify": (commands.run_verify, arguments.add_verify_options, False),
+        "eval": (evaluating.run_eval, arguments.add_eval_options, True),
+        "exploit": (evaluating.run_exploit, arguments.add_exploit_options, True),
+        "leaderboard": (evaluating.run_leaderboard, arguments.add_leaderboard_options, False),
+        "verify": (evaluating.run_verify, arguments.add_verify_options, False),
     },
     "look at runs": {
-        "runs": (commands.run_runs, arguments.add_runs_options, False),
-        "plot": (commands.run_plot, arguments.add_plot_options, False),
-        "replay": (commands.run_replay, arguments.add_replay_options, False),
-        "export": (commands.run_export, arguments.add_export_options, False),
+        "runs": (showing.run_runs, arguments.add_runs_options, False),
+        "plot": (showing.run_plot, arguments.add_plot_options, False),
+        "replay": (showing.run_replay, arguments.add_replay_options, False),
+        "export": (training.run_export, arguments.add_export_options, False),
     },
     "play": {
-        "games": (commands.run_games, arguments.add_games_options, False),
-        "play": (commands.run_play, arguments.add_play_options, False),
-        "watch": (commands.run_watch, arguments.add_watch_options, False),
-        "trace": (commands.run_trace, arguments.add_trace_options, False),
-        "serve": (commands.run_serve, arguments.add_serve_options, False),
+        "games": (showing.run_games, arguments.add_games_options, False),
+        "play": (showing.run_play, arguments.add_play_options, False),
+        "watch": (showing.run_watch, arguments.add_watch_options, False),
+        "trace": (showing.run_trace, arguments.add_trace_options, False),
+        "serve": (showing.run_serve, arguments.add_serve_options, False),
     },
 }
 """The commands by what they are for."""
 
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
+KEYS_UNSAID = ("play", "watch", "vllm-command")
+"""Commands that take keys of the configuration, and whose help does not say so."""
 
 HINT = """\
 gamespiel COMMAND --help: the command's options. gamespiel --help ppo: a section
@@ -90,6 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _check_command(tokens)
         args, extra = build_parser(tokens[0] if tokens[0] in COMMANDS else None).parse_known_args(tokens)
         _check_extra(extra, args, overrides)
+        if overrides and not args.takes_keys:
+            raise unknown_name_error("option", f"--{overrides[0][0]}", args.flags)
         args.run(args, overrides)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -235,6 +240,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
             words = [str(word) for action in required for word in action]
             sub.usage = " ".join([sub.prog, *words, "[OPTION ...] [--SECTION.KEY VALUE ...]"])
         sub.set_defaults(run=run, flags=[flag for action in sub._actions for flag in action.option_strings])
+        sub.set_defaults(takes_keys=has_keys or name in KEYS_UNSAID)
     width = max(map(len, COMMANDS))
     lines = [
         line

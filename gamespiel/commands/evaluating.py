@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gamespiel import tracks
 from gamespiel.agents.installed import check_trainer
@@ -13,18 +13,13 @@ from gamespiel.commands.given import (
     Overrides,
     find_model_option,
     list_flags,
+    make_options,
     names_other_model,
     print_layers,
     read_checkpoint,
-    refuse_overrides,
     resolve_with_imports,
 )
-from gamespiel.config import (
-    DEFAULT_PRESET,
-    Config,
-    ConfigError,
-    saved_config,
-)
+from gamespiel.config import DEFAULT_PRESET, Config, ConfigError, saved_config
 from gamespiel.config.imports import import_modules
 from gamespiel.config.sections import EnvConfig
 from gamespiel.endpoints import PREFIX
@@ -35,9 +30,6 @@ from gamespiel.measure.options import EvalOptions
 if TYPE_CHECKING:
     from rich.console import Console
 
-OF_ENDPOINTS = ("concurrency", "temperature", "request_s", "episode_s")
-"""Options of agents behind endpoints; those that are not given keep their defaults."""
-
 
 def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     """Evaluate a policy or an agent, or compare several."""
@@ -45,7 +37,9 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     if args.compare is not None:
         _run_comparison(args, overrides)
         return
-    _refuse_options_of_comparisons(args)
+    for name in ("until_clear", "detect"):
+        if getattr(args, name):
+            raise ConfigError(f"--{name} is for --compare AGENT AGENT …")
     read_checkpoint(args)
     flags = list_flags(args)
     named = args.preset is not None or args.config or find_model_option(overrides) is not None
@@ -57,34 +51,17 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     # own model: another model, without a run, is evaluated with the defaults.
     plays = args.checkpoint is None and args.agent is None
     defaults = {} if plays and names_other_model(overrides) else {EnvConfig.env_type: DEFAULT_PRESET}
-    resolved = resolve_with_imports(
-        args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"
-    )
+    run: Any = {"run": args.checkpoint, "option": "--checkpoint"}
+    resolved = resolve_with_imports(args, flags, overrides, defaults, **run)
     env = resolved.config.env
     if args.backend is not None and (args.backend == "local") != (env.env_mode == "local"):
         served = "url" if env.base_url is not None else "docker"
         flags.append(("env.env_mode", "local" if args.backend == "local" else served))
-        resolved = resolve_with_imports(
-            args, flags, overrides, defaults, run=args.checkpoint, option="--checkpoint"
-        )
-    _check_track(args, resolved.config)
-    options = EvalOptions(
-        config=resolved.config,
-        checkpoint=args.checkpoint,
-        agent=args.agent,
-        num_episodes=args.num_episodes,
-        exact=args.exact,
-        greedy=args.greedy,
-        unmasked=args.unmasked,
-        decode=args.decode,
-        max_new_tokens=args.max_new_tokens,
-        output=args.output,
-        save_games=args.save_games,
-        whole_game=args.whole_game,
-        resume=args.resume,
-        prices=None if args.prices is None else (args.prices[0], args.prices[1]),
-        **{name: getattr(args, name) for name in OF_ENDPOINTS if getattr(args, name) is not None},
-    )
+        resolved = resolve_with_imports(args, flags, overrides, defaults, **run)
+    declaration = declaration_of(resolved.config.env)
+    if args.track is not None and declaration.track(resolved.config.env, writes=False) is None:
+        raise ConfigError(f"--track is for games, not for {declaration.unit}")
+    options = make_options(EvalOptions, args, config=resolved.config)
     if options.endpoint:
         from gamespiel.measure.external import evaluate_endpoint
 
@@ -124,18 +101,6 @@ def _read_track(args: argparse.Namespace) -> None:
         args.decode = "text"
 
 
-def _check_track(args: argparse.Namespace, config: Config) -> None:
-    declaration = declaration_of(config.env)
-    if args.track is not None and declaration.track(config.env, writes=False) is None:
-        raise ConfigError(f"--track is for games, not for {declaration.unit}")
-
-
-def _refuse_options_of_comparisons(args: argparse.Namespace) -> None:
-    for name in ("until_clear", "detect"):
-        if getattr(args, name):
-            raise ConfigError(f"--{name} is for --compare AGENT AGENT …")
-
-
 def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
     """Compares agents: the part of ``eval`` with ``--compare``."""
     from gamespiel.measure.compare.options import CompareOptions, enter, find_checkpoint
@@ -149,33 +114,18 @@ def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
         raise unknown_name_error("env.env_type", env_type, DECLARATIONS, listed=True)
     places = {name: find_checkpoint("--compare", name, env_type) for name in args.compare}
     alone = argparse.Namespace(**{**vars(args), "preset": None, "config": []})
-    own = {
+    configs = {
         name: None
         if place is None
-        else resolve_with_imports(alone, flags, overrides, {}, run=place, option="--compare")
+        else resolve_with_imports(alone, flags, overrides, {}, run=place, option="--compare").config
         for name, place in places.items()
     }
     # The tasks are those that options name, else those of the first run, else the default preset's.
     first = None if args.preset is not None or args.config else next(filter(None, places.values()), None)
     defaults = {EnvConfig.env_type: DEFAULT_PRESET}
     common = resolve_with_imports(args, flags, overrides, defaults, run=first, option="--compare")
-    agents = tuple(
-        enter(name, common.config, None if mine is None else mine.config, places[name])
-        for name, mine in ((name, own[name]) for name in args.compare)
-    )
-    given = ("detect", "concurrency", "temperature", "request_s", "episode_s")
-    options = CompareOptions(
-        config=common.config,
-        agents=agents,
-        num_episodes=args.num_episodes,
-        until_clear=args.until_clear,
-        greedy=args.greedy,
-        decode=args.decode,
-        max_new_tokens=args.max_new_tokens,
-        output=args.output,
-        resume=args.resume,
-        **{name: getattr(args, name) for name in given if getattr(args, name) is not None},
-    )
+    agents = tuple(enter(name, common.config, configs[name], places[name]) for name in args.compare)
+    options = make_options(CompareOptions, args, config=common.config, agents=agents)
     if any(places.values()):
         check_trainer("eval --compare with runs")
         print(LOADING)
@@ -202,19 +152,8 @@ def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
     named = given & {"env.game", "env.task_id"}
     if checkpoint is not None and not named:  # presets and files say how the exploiter is trained
         config = take_tasks(config, saved_config(checkpoint))
-    options = ExploitOptions(
-        config,
-        args.agent,
-        None if checkpoint is None else args.agent,
-        tuple(args.methods),
-        args.num_episodes,
-        args.choose_episodes,
-        args.simulations,
-        args.keep,
-        args.output,
-        args.concurrency,
-        args.top_logprobs,
-    )
+    place = None if checkpoint is None else args.agent
+    options = make_options(ExploitOptions, args, config=config, place=place)
     if checkpoint is not None or "train" in options.methods:
         check_trainer("exploit")
         print(LOADING)
@@ -235,7 +174,6 @@ def _train(config: Config, resume: Path | None, console: Console) -> None:
 
 def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
     """Play the benchmark of all games and traces; show the board."""
-    refuse_overrides(overrides, args)
     import_modules(args.imports)
 
     from rich.console import Console
@@ -246,12 +184,7 @@ def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
 
     if args.html is not None:
         check_page(args.html)
-    names = ("concurrency", "temperature", "max_new_tokens", "request_s")
-    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    options = BoardOptions(
-        args.board, tuple(args.agents), args.rounds, args.track, args.deals, args.seconds, args.games,
-        args.processes, tuple(args.imports), **given,
-    )  # fmt: skip
+    options = make_options(BoardOptions, args, path=args.board)
     console = Console()
     data = play_board(options, console)
     print_board(console, data)
@@ -262,8 +195,6 @@ def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_verify(args: argparse.Namespace, overrides: Overrides) -> None:
     """Play every game of a board again, and say what is wrong."""
-    refuse_overrides(overrides, args)
-
     from gamespiel.measure.board.verification import verify_board
 
     verify_board(args.board, quick=args.quick, processes=args.processes)

@@ -4,35 +4,34 @@ import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gamespiel import tracks
 from gamespiel.agents.runs.kept import read_place
 from gamespiel.arguments import game_flags
-from gamespiel.config import (
-    Config,
-    ConfigError,
-    Resolved,
-    resolve_layers,
-    resolve_pretrained,
-    saved_config,
-)
+from gamespiel.config import Config, ConfigError, Resolved, resolve_layers, resolve_pretrained, saved_config
 from gamespiel.config.imports import import_modules
 from gamespiel.config.layers import find_option
 from gamespiel.config.sections import EnvConfig, ModelConfig
-from gamespiel.errors import unknown_name_error
 
 LOADING = "loading PyTorch and transformers"
 """Printed first, because it takes seconds."""
+
+Options = TypeVar("Options")
 
 Overrides = list[tuple[str, str]]
 """``--section.key VALUE`` options as (section.key, VALUE), in the order given."""
 
 
-def refuse_overrides(overrides: Overrides, args: argparse.Namespace) -> None:
-    """Raises if configuration keys are given to a command that has none."""
-    if overrides:
-        raise unknown_name_error("option", f"--{overrides[0][0]}", args.flags)
+def make_options(options: type[Options], args: argparse.Namespace, **others: Any) -> Options:
+    """Returns options of a class: those of the command line by their names, and others.
+
+    Those that are not given keep their defaults.
+    """
+    names = [field.name for field in dataclasses.fields(options) if field.name not in others]  # type: ignore[arg-type]
+    given = {name: value for name in names if (value := getattr(args, name, None)) is not None}
+    listed = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return options(**given | listed | others)
 
 
 def list_flags(args: argparse.Namespace) -> list[tuple[str, str | None]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gamespiel.agents.installed import check_trainer
 from gamespiel.arguments import game_flags
-from gamespiel.commands.given import Overrides, read_checkpoint, refuse_overrides, resolve_game
+from gamespiel.commands.given import Overrides, make_options, read_checkpoint, resolve_game
 from gamespiel.config import ConfigError
 from gamespiel.config.imports import import_modules
 from gamespiel.serving.options import ServeOptions
@@ -16,7 +16,6 @@ DIFF = "diff"
 
 def run_games(args: argparse.Namespace, overrides: Overrides) -> None:
     """List the games."""
-    refuse_overrides(overrides, args)
     import_modules(args.imports)
 
     from rich.console import Console
@@ -58,8 +57,6 @@ def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
     """Say what a program prints, and see the scores."""
-    refuse_overrides(overrides, args)
-
     from gamespiel.terminal.trace import trace
 
     trace(task_id=args.task_id, level=args.level, family=args.family, seed=args.seed)
@@ -67,8 +64,6 @@ def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:
     """Write a page that replays recorded episodes."""
-    refuse_overrides(overrides, args)
-
     from gamespiel.replay.page import write_page
 
     write_page(args.place, args.html, allow_files=args.allow_files)
@@ -76,8 +71,6 @@ def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_runs(args: argparse.Namespace, overrides: Overrides) -> None:
     """List runs with their figures; runs diff A B: what differs."""
-    refuse_overrides(overrides, args)
-
     from rich.console import Console
 
     places = [Path(place) for place in args.places]
@@ -102,8 +95,6 @@ def run_runs(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_plot(args: argparse.Namespace, overrides: Overrides) -> None:
     """Draw the curves of runs."""
-    refuse_overrides(overrides, args)
-
     from rich.console import Console
 
     from gamespiel.overview.plots import plot_runs
@@ -113,12 +104,7 @@ def run_plot(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:
     """Serve games or traces over HTTP, for affinetes' clients."""
-    refuse_overrides(overrides, args)
-    options = ServeOptions(
-        args.env, args.host, args.port, args.source, args.injector, args.max_sessions, args.idle_s,
-        args.max_body, args.hosts or (), args.evaluate_hosts, import_modules(args.imports),
-        args.max_sessions_per_caller, args.search_s, args.upstream_search, args.key_hosts or (),
-    )  # fmt: skip
+    options = make_options(ServeOptions, args, opponents=import_modules(args.imports))
 
     from gamespiel.serving.run import serve
 

@@ -10,20 +10,8 @@ from gamespiel.agents.installed import check_trainer
 from gamespiel.agents.launch import Launch, read_launch
 from gamespiel.agents.runs.kept import find, find_whole, names_step, read_place, step_of
 from gamespiel.arguments import ANSWERS
-from gamespiel.commands.given import (
-    LOADING,
-    Overrides,
-    list_flags,
-    print_layers,
-    refuse_overrides,
-    resolve_with_imports,
-)
-from gamespiel.config import (
-    DEFAULT_PRESETS,
-    SAVED_NAME,
-    ConfigError,
-    saved_config,
-)
+from gamespiel.commands.given import LOADING, Overrides, list_flags, print_layers, resolve_with_imports
+from gamespiel.config import DEFAULT_PRESETS, SAVED_NAME, ConfigError, saved_config
 from gamespiel.config.schema import file_schema
 from gamespiel.report.text import lasting_output, print_json
 
@@ -146,24 +134,16 @@ def run_sft(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_merge(args: argparse.Namespace, overrides: Overrides) -> None:
     """Merge a run's adapters into its base model; check it, upload it."""
-    refuse_overrides(overrides, args)
     check_trainer("merge")
 
-    from gamespiel.deployment.publishing import Form, Push, publish
+    from gamespiel.deployment.publishing import publish
 
-    publish(
-        args.place,
-        args.output,
-        Form(args.adapters, args.dtype, args.tolerance, args.gguf),
-        None if args.push is None else Push(args.push, args.private, args.dry_run),
-        licence=args.licence,
-    )
+    names = ("adapters", "dtype", "tolerance", "gguf", "push", "private", "dry_run", "licence")
+    publish(args.place, args.output, **{name: getattr(args, name) for name in names})
 
 
 def run_export(args: argparse.Namespace, overrides: Overrides) -> None:
     """Write recorded episodes as rows in chat format, to train on."""
-    refuse_overrides(overrides, args)
-
     from gamespiel.replay.page import export_turns
 
     export_turns(args.place, args.output, results=args.result)
@@ -185,8 +165,6 @@ def run_vllm_command(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_configure(args: argparse.Namespace, overrides: Overrides) -> None:
     """Ask a few questions and write a configuration file."""
-    refuse_overrides(overrides, args)
-
     from gamespiel.configure.wizard import configure
 
     given = {name: getattr(args, name) for name, _, _ in ANSWERS}
@@ -195,5 +173,4 @@ def run_configure(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_schema(args: argparse.Namespace, overrides: Overrides) -> None:
     """Print the JSON schema of configuration files."""
-    refuse_overrides(overrides, args)
     print_json(file_schema())

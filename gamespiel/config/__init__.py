@@ -1,7 +1,7 @@
 """Configuration: typed sections, presets, files and overrides. ``resolve`` puts them together."""
 
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.config.checks import evaluation_notices, notices, validate
+from gamespiel.config.checks import evaluation_notices, notices
 from gamespiel.config.files import (
     DEFAULT_PRESET,
     DEFAULT_PRESETS,
@@ -61,5 +61,4 @@ __all__ = [
     "save",
     "saved_config",
     "to_dict",
-    "validate",
 ]

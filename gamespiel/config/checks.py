@@ -1,7 +1,7 @@
 """Checks across keys: those that must agree, and those without effect."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -47,9 +47,12 @@ def validate(config: Config) -> Config:
     """
     config = dataclasses.replace(config, env=declaration_of(config.env).complete_keys(config.env))
     mistakes = Mistakes()
-    for check in _CHECKS:
-        with mistakes.collect():
-            check(config)
+    for error in (*_find_large_counts(config), *_find_task_mistakes(config)):
+        mistakes.add(error)
+    with mistakes.collect():
+        declaration_of(config.env).check_keys(config.env)
+    for error in (*_find_run_mistakes(config), *_find_curriculum_mistakes(config)):
+        mistakes.add(error)
     mistakes.raise_all()
     return config
 
@@ -57,81 +60,40 @@ def validate(config: Config) -> Config:
 LARGEST = 2**31 - 1
 
 
-def _check_sizes(config: Config) -> None:
-    """Refuses counts that no array can have."""
+def _find_large_counts(config: Config) -> Iterator[ConfigError]:
+    """Yields the first count that no array can have."""
     for section in dataclasses.fields(config):
         for field in dataclasses.fields(getattr(config, section.name)):
             value = getattr(getattr(config, section.name), field.name)
             if isinstance(value, int) and value > LARGEST and field.name not in ("seed", "task_id"):
-                raise InvalidValueError(
-                    f"{section.name}.{field.name} must be at most {LARGEST:,}, not {shown(value)}"
-                )
+                key = f"{section.name}.{field.name}"
+                yield InvalidValueError(f"{key} must be at most {LARGEST:,}, not {shown(value)}")
+                return
 
 
-def _check_model(config: Config) -> None:
+def _find_task_mistakes(config: Config) -> Iterator[ConfigError]:
+    """Yields the errors of the model's keys and of the tasks', each of the keys that belong together once."""
+    env, declaration = config.env, declaration_of(config.env)
     if config.model.use_4bit and config.model.use_8bit:
-        raise ConfigError("model.use_4bit and model.use_8bit contradict each other: set one of them")
-
-
-def _check_choice(config: Config) -> None:
-    env, declaration = config.env, declaration_of(config.env)
-    for name, other in _find_foreign_keys(env).items():
-        if name in other.choice:
-            raise ConfigError(
-                f"env.{name} = {getattr(env, name)!r} chooses {other.unit}, and env.env_type is "
-                f"{env.env_type!r}: leave it out, or set env.env_type to {other.env_type!r}"
-            )
+        yield ConfigError("model.use_4bit and model.use_8bit contradict each other: set one of them")
+    foreign = ((name, other) for name, other in _find_foreign_keys(env).items() if name in other.choice)
     chosen = [f"env.{name}" for name in CHOOSING if getattr(env, name) not in (None, ())]
-    if len(chosen) > 1:
-        raise ConfigError(f"only one key may choose the {declaration.unit}, not {' and '.join(chosen)}")
-
-
-def _check_server(config: Config) -> None:
-    env = config.env
-    if env.env_mode == "url" and env.base_url is None:
-        raise ConfigError("env.env_mode = 'url' needs env.base_url, for example http://127.0.0.1:8000")
-    if env.base_url is not None and has_password(env.base_url):
-        raise ConfigError(f"env.base_url: {PASSWORD}")
-
-
-def _check_vllm(config: Config) -> None:
-    run = config.run
-    if run.use_vllm and not run.vllm_base_url:
-        raise ConfigError("run.use_vllm needs run.vllm_base_url, for example http://localhost:8000/v1")
-    urls = run.vllm_base_url or ()
-    if any(map(has_password, urls.split(",") if isinstance(urls, str) else urls)):
-        raise ConfigError(
-            "run.vllm_base_url: an address with a user's name or password was given, allowed: one without; "
-            "the token is in the environment variable VLLM_API_KEY"
+    if found := next(foreign, None):
+        name, other = found
+        yield ConfigError(
+            f"env.{name} = {getattr(env, name)!r} chooses {other.unit}, and env.env_type is "
+            f"{env.env_type!r}: leave it out, or set env.env_type to {other.env_type!r}"
         )
-
-
-def _check_workers(config: Config) -> None:
-    run = config.run
-    if run.ray_address is None:
-        return
-    if not run.env_workers:
-        raise ConfigError(
-            "run.ray_address needs run.env_workers, the number of workers on the cluster: one per CPU of it, "
-            "for example"
-        )
-    host, colon, port = run.ray_address.rpartition(":")
-    if run.ray_address != "auto" and not (
-        host and "/" not in host and colon and port.isascii() and port.isdigit()
-    ):
-        raise ConfigError(f"run.ray_address must be auto or host:port, as host:6379, not {run.ray_address!r}")
-
-
-def _check_decode(config: Config) -> None:
-    env, declaration = config.env, declaration_of(config.env)
+    elif len(chosen) > 1:
+        yield ConfigError(f"only one key may choose the {declaration.unit}, not {' and '.join(chosen)}")
     if env.think and env.decode != "text":
-        raise ConfigError(
+        yield ConfigError(
             "env.think = true needs env.decode: text: where a model chooses among the legal answers, it has "
             "no place to reason in"
         )
     if env.decode == "text" and declaration.replies is None:
         others = " or ".join(other.env_type for other in DECLARATIONS.values() if other.replies)
-        raise ConfigError(
+        yield ConfigError(
             f"env.decode = 'text' needs an environment that takes text, and env.env_type "
             f"{env.env_type!r} has none; allowed: {others}"
         )
@@ -148,59 +110,77 @@ def _find_foreign_keys(env: EnvConfig) -> dict[str, Declaration[Any]]:
     }
 
 
-def _check_unlisting(config: Config) -> None:
-    if config.curriculum.unlist_steps is None:
+def _find_run_mistakes(config: Config) -> Iterator[ConfigError]:
+    """Yields the errors of addresses: of environments, of vLLM servers and of a Ray cluster."""
+    env, run = config.env, config.run
+    if env.env_mode == "url" and env.base_url is None:
+        yield ConfigError("env.env_mode = 'url' needs env.base_url, for example http://127.0.0.1:8000")
+    if env.base_url is not None and has_password(env.base_url):
+        yield ConfigError(f"env.base_url: {PASSWORD}")
+    if run.use_vllm and not run.vllm_base_url:
+        yield ConfigError("run.use_vllm needs run.vllm_base_url, for example http://localhost:8000/v1")
+    urls = run.vllm_base_url or ()
+    if any(map(has_password, urls.split(",") if isinstance(urls, str) else urls)):
+        yield ConfigError(
+            "run.vllm_base_url: an address with a user's name or password was given, allowed: one without; "
+            "the token is in the environment variable VLLM_API_KEY"
+        )
+    if run.ray_address is None:
         return
+    host, colon, port = run.ray_address.rpartition(":")
+    is_address = host and "/" not in host and colon and port.isascii() and port.isdigit()
+    if not run.env_workers:
+        yield ConfigError(
+            "run.ray_address needs run.env_workers, the number of workers on the cluster: one per CPU of it, "
+            "for example"
+        )
+    elif run.ray_address != "auto" and not is_address:
+        yield ConfigError(f"run.ray_address must be auto or host:port, as host:6379, not {run.ray_address!r}")
+
+
+def _find_curriculum_mistakes(config: Config) -> Iterator[ConfigError]:
+    """Yields the first error of the stages, and that of taking the list of actions away."""
     env: Any = config.env
-    if getattr(env, "list_actions", True) or "list_actions" in _find_foreign_keys(config.env):
-        raise ConfigError(
+    section = config.curriculum
+    if error := _explain_stages(config):
+        yield ConfigError(error)
+    lists = getattr(env, "list_actions", True) or "list_actions" in _find_foreign_keys(config.env)
+    if section.unlist_steps is not None and lists:
+        yield ConfigError(
             "curriculum.unlist_steps leads to prompts without the list of legal actions, which are measured "
             "before and after: it needs games with env.list_actions: false"
         )
-    if declaration_of(config.env).plays_itself(config.env):
-        raise ConfigError(
+    elif section.unlist_steps is not None and declaration_of(config.env).plays_itself(config.env):
+        yield ConfigError(
             "curriculum.unlist_steps is for games against an opponent, and with env.opponent: self the "
             "policy plays every seat: leave one of them out"
         )
 
 
-def _check_stages(config: Config) -> None:
-    stages = config.curriculum.stages
-    if (stages or config.curriculum.replays) and declaration_of(config.env).plays_itself(config.env):
-        raise ConfigError(
+def _explain_stages(config: Config) -> str:
+    """Returns what is wrong with the stages; "" for nothing."""
+    section, declaration = config.curriculum, declaration_of(config.env)
+    if (section.stages or section.replays) and declaration.plays_itself(config.env):
+        return (
             "curriculum.stages and curriculum.failure_replay_prob judge games against an opponent, and with "
             "env.opponent: self the policy plays every seat: leave one of them out"
         )
-    names = [stage.name for stage in stages]
-    for i, stage in enumerate(stages):
-        if config.curriculum.sampler != "stages" and (stage.threshold or stage.min_episodes):
-            raise ConfigError(
-                f"curriculum.stages[{i}] has a threshold or min_episodes, which curriculum.sampler = "
-                f"{config.curriculum.sampler!r} has no use for: leave them out"
+    for i, stage in enumerate(section.stages):
+        where, opponent = f"curriculum.stages[{i}]", {"opponent": stage.opponent}
+        if section.sampler != "stages" and (stage.threshold or stage.min_episodes):
+            return (
+                f"{where} has a threshold or min_episodes, which curriculum.sampler = {section.sampler!r} "
+                "has no use for: leave them out"
             )
-        where = f"curriculum.stages[{i}]"
-        own: Any = {"opponent": stage.opponent}
-        if stage.opponent and declaration_of(config.env).plays_itself(dataclasses.replace(config.env, **own)):
-            raise ConfigError(
+        env: Any = config.env
+        if stage.opponent and declaration.plays_itself(dataclasses.replace(env, **opponent)):
+            return (
                 f"{where}.opponent: 'self' plays no stage, which judges games against an opponent: name "
                 "another, or leave curriculum.stages out and set env.opponent to self"
             )
-        if stage.name in names[:i]:
-            raise ConfigError(f"{where}.name must differ from the other stages', not be {stage.name!r} again")
-
-
-_CHECKS: tuple[Callable[[Config], None], ...] = (
-    _check_sizes,
-    _check_model,
-    _check_choice,
-    _check_decode,
-    lambda config: declaration_of(config.env).check_keys(config.env),
-    _check_server,
-    _check_vllm,
-    _check_workers,
-    _check_stages,
-    _check_unlisting,
-)
+        if stage.name in [other.name for other in section.stages[:i]]:
+            return f"{where}.name must differ from the other stages', not be {stage.name!r} again"
+    return ""
 
 
 def notices(config: Config) -> list[str]:

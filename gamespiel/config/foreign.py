@@ -42,7 +42,14 @@ _WHOLE_BASE = (
 _FILES = "each step is a row of metrics.jsonl in the run's folder"
 _VLLM = "a server is started apart from the run, with the command of `gamespiel vllm-command`"
 _ADAPTERS = "the adapters are plain LoRA, without further options"
+_REPLIES = "it counts replies; the key, tokens per forward"
 _REWARDS = "advantages are normalised, rewards not"
+_TURNS = "it counts episodes; the key counts turns, and ppo.tokens_per_backward bounds memory"
+_EACH = (
+    "it counts turns per environment; the key counts whole episodes (batch_size there is ppo.mini_batch_size "
+    "here, in turns)"
+)
+_ADAMW = "the optimizer is AdamW; its keys are ppo.adam_beta1 and ppo.adam_beta2"
 _KL = "a fixed weight; set also ppo.adaptive_kl: false, or the weight is steered to ppo.target_kl"
 
 _SAME = (
@@ -83,29 +90,13 @@ _OTHER = (
     Word("num_train_epochs", HF, "ppo.num_train_steps", f"it counts passes over a data set; {_STEP}"),
     Word("total_timesteps", f"{SB3}, {CLEANRL}", "ppo.num_train_steps", f"it counts turns; {_STEP}"),
     Word("total_episodes", TRL, "ppo.num_train_steps", f"it counts episodes; {_STEP}"),
-    Word(
-        "per_device_train_batch_size",
-        f"{HF}, {TRL}",
-        "ppo.mini_batch_size",
-        "it counts episodes; the key counts turns, and ppo.tokens_per_backward bounds memory",
-    ),
+    Word("per_device_train_batch_size", f"{HF}, {TRL}", "ppo.mini_batch_size", _TURNS),
     Word("num_envs", f"{SB3}, {CLEANRL}", "ppo.batch_size", _WHOLE),
     Word("n_envs", SB3, "ppo.batch_size", _WHOLE),
-    Word(
-        "n_steps",
-        SB3,
-        "ppo.batch_size",
-        "it counts turns per environment; the key counts whole episodes (batch_size there is "
-        "ppo.mini_batch_size here, in turns)",
-    ),
+    Word("n_steps", SB3, "ppo.batch_size", _EACH),
     Word("num_steps", CLEANRL, "ppo.batch_size", "it counts turns per environment; the key, whole episodes"),
     Word("num_generations", TRL, "ppo.batch_size", "PPO has a critic, and no groups of replies"),
-    Word(
-        "local_rollout_forward_batch_size",
-        TRL,
-        "ppo.tokens_per_forward",
-        "it counts replies; the key, tokens per forward",
-    ),
+    Word("local_rollout_forward_batch_size", TRL, "ppo.tokens_per_forward", _REPLIES),
     # The learning rule.
     Word("kl_coef", TRL, "ppo.init_kl_coef", _KL),
     Word("beta", TRL, "ppo.init_kl_coef", _KL),
@@ -122,13 +113,7 @@ _OTHER = (
     ),
     Word("weight_decay", HF, "", "adapters are trained without weight decay", (0, 0.0)),
     Word("adam_epsilon", HF, "", "it is 1e-8", (1e-8,)),
-    Word(
-        "optim",
-        HF,
-        "",
-        "the optimizer is AdamW; its keys are ppo.adam_beta1 and ppo.adam_beta2",
-        ("adamw_torch", "adamw_torch_fused"),
-    ),
+    Word("optim", HF, "", _ADAMW, ("adamw_torch", "adamw_torch_fused")),
     Word("loss_type", TRL, "", "the loss is PPO's"),
     Word("use_sde", SB3, "", "actions are discrete", (False,)),
     Word("reward_model_path", TRL, "env.reward", "games and programs pay the reward, no model does"),

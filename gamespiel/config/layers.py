@@ -149,31 +149,30 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
     Raises:
         UnknownKeyError: It means none, or a key of another section.
     """
-    own = SECTION_OF.get(name)
-    if own is not None and section in (None, own):
-        return own, name
+    if (place := _find_place(section, name)) is not None:
+        return place
     given, word = str(name) if section is None else f"{section}.{name}", WORDS.get(name)
     if word is not None and word.differs:
         raise explain_word(given, f"key in {source}:", word)
     if word is not None:
-        own, _, key = word.key.partition(".")
-        if section in (None, own):
-            return own, key
         raise UnknownKeyError(f"unknown key in {source}: {given!r}; did you mean {word.key!r}?")
     if section is None:
         raise unknown_name_error(f"section or key in {source}:", given, [*KEYS, *SECTION_OF, PRESET])
     raise unknown_name_error(f"key in {source}:", given, _nearest_first(section))
 
 
+def _find_place(section: str | None, name: str) -> tuple[str, str] | None:
+    """Returns the section and the key that a name means, also as another library's word; None if none."""
+    word = WORDS.get(name)
+    meant = f"{SECTION_OF.get(name)}.{name}" if word is None else "" if word.differs else word.key
+    own, _, key = meant.partition(".")
+    return (own, key) if meant in DOTTED and section in (None, own) else None
+
+
 def find_option(dotted: str) -> tuple[str, str] | None:
-    """Returns the section and the key that an option sets, as ``_find_key`` does; None if it sets none."""
-    section, _, key = dotted.partition(".")
-    if dotted in DOTTED:
-        return section, key
-    word = WORDS.get(key)
-    if word is not None and not word.differs and word.key.startswith(f"{section}."):
-        return section, word.key.partition(".")[2]
-    return None
+    """Returns the section and the key that an option sets; None if it sets none."""
+    section, _, name = dotted.partition(".")
+    return _find_place(section, name)
 
 
 def explain_unknown_option(given: str, allowed: Iterable[str]) -> UnknownKeyError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import game_gym.opponents  # noqa: F401  (registers the opponents of games)
 from game_gym.games import DECLARED, TABLE
@@ -25,21 +25,14 @@ NONE = "none"
 MOST_HOURS = 24 * 365
 
 
-@dataclass(frozen=True)
-class ModelAnswer:
-    """A model.
-
-    Attributes:
-        name: What ``model.model_name`` takes.
-        presets: The presets that are made for it, or the one that was named.
-    """
+class ModelAnswer(NamedTuple):
+    """What ``model.model_name`` takes, and the presets that are made for it, or the one that was named."""
 
     name: str
     presets: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class TaskAnswer:
+class TaskAnswer(NamedTuple):
     """Tasks: traces, or games by name and task ids as (first, last) pairs."""
 
     traces: bool = False
@@ -47,8 +40,7 @@ class TaskAnswer:
     ranges: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True)
-class Answers:
+class Answers(NamedTuple):
     """All answers.
 
     Attributes:
@@ -68,6 +60,10 @@ class Answers:
     output: Path
 
 
+def _refuse(name: str, text: str, why: str) -> InvalidValueError:
+    return InvalidValueError(f"--{name}: {shown(text)} was given{why}")
+
+
 def short_names() -> Mapping[str, str]:
     """Returns the models that a plan knows by short name: "qwen3-4b" is Qwen/Qwen3-4B."""
     ends = {name: name.rpartition("/")[2].lower() for name in KNOWN}
@@ -85,11 +81,10 @@ def list_presets() -> tuple[str, ...]:
 def read_model(text: str) -> ModelAnswer:
     """Returns the model of a short name, a preset, a hub name, a folder or a GGUF file."""
     names, usable = short_names(), list_presets()
-    hub_names = {name.lower(): name for name in KNOWN}
-    found = names.get(text.lower()) or hub_names.get(text.lower())
-    if found is not None:
-        own = next(short for short, name in names.items() if name == found)
-        return ModelAnswer(found, tuple(name for name in usable if f"{name}-".startswith(f"{own}-")))
+    hub_names = {name.lower(): (short, name) for short, name in names.items()}
+    if (word := text.lower()) in names or word in hub_names:
+        short, name = (word, names[word]) if word in names else hub_names[word]
+        return ModelAnswer(name, tuple(preset for preset in usable if f"{preset}-".startswith(f"{short}-")))
     if text in usable:
         return ModelAnswer(resolve(text).model.model_name, (text,))
     path = Path(text).expanduser()
@@ -97,10 +92,8 @@ def read_model(text: str) -> ModelAnswer:
     if is_file or re.fullmatch(r"[\w.-]+/[\w.-]+", text, re.ASCII):
         return ModelAnswer(text)
     allowed = dict.fromkeys([*names, *usable])
-    raise InvalidValueError(
-        f"--model: {shown(text)} was given, allowed: {', '.join(allowed)}, a name of the hub as OWNER/NAME, "
-        f"a folder or a .gguf file{nearest(text, allowed)}"
-    )
+    others = f"a name of the hub as OWNER/NAME, a folder or a .gguf file{nearest(text, allowed)}"
+    raise _refuse("model", text, f", allowed: {', '.join(allowed)}, {others}")
 
 
 def read_card(text: str) -> float | None:
@@ -119,6 +112,8 @@ def read_tasks(text: str) -> TaskAnswer:
     parts = [part for part in re.split(r"[\s,]+", text) if part]
     if parts == [TRACES]:
         return TaskAnswer(traces=True)
+    if not parts:
+        raise InvalidValueError("--games: nothing was given, allowed: names of games, task ids, or traces")
     games: list[str] = []
     ranges: list[tuple[int, int]] = []
     for part in parts:
@@ -128,17 +123,12 @@ def read_tasks(text: str) -> TaskAnswer:
         elif bounds is not None:
             ranges.append(_read_range(part, bounds[1], bounds[2] or bounds[1]))
         elif part == TRACES:
-            raise InvalidValueError(f"--games: {shown(text)} was given, and a run has {TRACES} or games")
+            raise _refuse("games", text, f", and a run has {TRACES} or games")
         else:
-            names = [*DECLARED, TRACES]
-            raise InvalidValueError(f"{unknown('--games', part, names)}; or task ids, as 0-99")
-    if not parts:
-        raise InvalidValueError("--games: nothing was given, allowed: names of games, task ids, or traces")
+            raise InvalidValueError(f"{unknown('--games', part, [*DECLARED, TRACES])}; or task ids, as 0-99")
     by_name = [game for game in games if game not in TABLE]
     if by_name and len(parts) > 1:
-        raise InvalidValueError(
-            f"--games: {by_name[0]!r} was given with other tasks, and it has no task ids: give it alone"
-        )
+        raise _refuse("games", by_name[0], " with other tasks, and it has no task ids: give it alone")
     return TaskAnswer(games=tuple(dict.fromkeys(games)), ranges=tuple(ranges))
 
 
@@ -146,9 +136,9 @@ def _read_range(part: str, first: str, last: str) -> tuple[int, int]:
     try:
         low, high = (check_task_id(int(bound), TASK_LIMIT) for bound in (first, last))
     except ValueError as error:
-        raise InvalidValueError(f"--games: {shown(part)} was given: {error}") from error
+        raise _refuse("games", part, f": {error}") from error
     if low > high:
-        raise InvalidValueError(f"--games: {part!r} was given, allowed: FIRST-LAST with FIRST <= LAST")
+        raise _refuse("games", part, ", allowed: FIRST-LAST with FIRST <= LAST")
     return low, high
 
 
@@ -157,20 +147,16 @@ def read_opponents(text: str) -> tuple[str, ...]:
     names = tuple(part for part in re.split(r"[\s,]+", text) if part)
     if not names:
         raise InvalidValueError("--opponents: nothing was given, allowed: one, or one per stage")
+    allowed = [name for name in (*opponent_names(), SELF) if name != OPEN]
     for name in names:
-        word = name.partition(":")[0]
-        if word == OPEN or (word not in opponent_names() and name != SELF):
-            allowed = [known for known in (*opponent_names(), SELF) if known != OPEN]
+        if name != SELF and name.partition(":")[0] not in allowed[:-1]:
             raise InvalidValueError(unknown("--opponents", name, allowed))
         if name != SELF:
             find_opponent(name)
     if SELF in names and len(names) > 1:
-        raise InvalidValueError(
-            f"--opponents: {shown(text)} was given, and {SELF!r} plays no stage: give it alone"
-        )
-    repeated = [name for name in names if names.count(name) > 1]
-    if repeated:
-        raise InvalidValueError(f"--opponents: {repeated[0]!r} was given twice, allowed: once per stage")
+        raise _refuse("opponents", text, f", and {SELF!r} plays no stage: give it alone")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise _refuse("opponents", repeated[0], " twice, allowed: once per stage")
     return names
 
 
@@ -183,10 +169,8 @@ def read_hours(text: str) -> float | None:
     except ValueError:
         hours = 0.0
     if not 0 < hours <= MOST_HOURS:
-        raise InvalidValueError(
-            f"--hours: {shown(text)} was given, allowed: a number above 0 and up to {MOST_HOURS:,} (a year), "
-            f"or {NONE!r} for the preset's steps"
-        )
+        most = f"a number above 0 and up to {MOST_HOURS:,} (a year)"
+        raise _refuse("hours", text, f", allowed: {most}, or {NONE!r} for the preset's steps")
     return hours
 
 
@@ -194,12 +178,11 @@ def read_output(text: str, *, force: bool = False) -> Path:
     """Returns the file to write, which must not exist unless ``force`` is given."""
     path = Path(text).expanduser()
     if path.suffix.lower() not in (".yaml", ".yml"):
-        raise InvalidValueError(
-            f"--output: {shown(text)} was given, allowed: a name that ends in .yaml or .yml"
-        )
+        raise _refuse("output", text, ", allowed: a name that ends in .yaml or .yml")
     if not path.parent.is_dir():
-        raise InvalidValueError(f"--output: {shown(text)} was given, and {str(path.parent)!r} is no folder")
-    if path.is_dir() or (path.exists() and not force):
-        rest = "is a folder" if path.is_dir() else "exists; --force replaces it"
-        raise InvalidValueError(f"--output: {shown(text)} was given, which {rest}")
+        raise _refuse("output", text, f", and {str(path.parent)!r} is no folder")
+    if path.is_dir():
+        raise _refuse("output", text, ", which is a folder")
+    if path.exists() and not force:
+        raise _refuse("output", text, ", which exists; --force replaces it")
     return path

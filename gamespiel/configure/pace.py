@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from math import inf
 from os.path import commonprefix
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ TINY_DECISIONS = 50.0
 CPU_FLOPS = 0.3e12
 """Operations per second of SmolLM2 in bfloat16 on two cores (``benchmarks/results/train_speed.json``)."""
 
-GPU_FLOPS = ((20.0, 8e12), (40.0, 15e12), (float("inf"), 50e12))
+GPU_FLOPS = ((20.0, 8e12), (40.0, 15e12), (inf, 50e12))
 """Operations per second that are assumed of a card below so many GiB. None was measured."""
 
 CHARACTERS_PER_TOKEN = 2.5
@@ -43,7 +44,7 @@ SAMPLED = 8
 RESERVED = 0.1
 """Share of the hours for the evaluations before and after training."""
 
-KEPT_MINUTES = 30.0
+CHECKPOINT_MINUTES = 30.0
 
 FEWEST_EVALUATED = 10
 """Episodes per seat of an evaluation: fewer say nothing."""
@@ -70,39 +71,64 @@ def hour_settings(draft: Draft, answers: Answers) -> tuple[list[Setting], Pace |
     if answers.hours is None:
         return [], None
     pace, config, hours = find_pace(draft, answers), draft.config(), answers.hours
-    within, settings = f"{hours:g} h", list[Setting]()
+    settings = []
     if pace.seconds is None:
         steps = config.ppo.num_train_steps
-        why = f"not planned for {within}: {pace.source}. Stop the run when they are over"
+        why = f"not planned for {hours:g} h: {pace.source}. Stop the run when they are over"
     else:
         steps = max(1, int((1 - RESERVED) * hours * 3600 / pace.seconds))
         seconds = f"{pace.seconds:.3g}" if pace.seconds < 1000 else f"{pace.seconds:.0f}"
-        why = f"{within}, {RESERVED:.0%} of it for evaluations, at {seconds} s per step: {pace.source}"
+        why = f"{hours:g} h, {RESERVED:.0%} of it for evaluations, at {seconds} s per step: {pace.source}"
         warm = config.ppo.critic_warmup_steps + config.ppo.lr_warmup_steps
         if steps <= warm:
             why += f". These are few: the first {warm} steps warm up"
     settings.append(Setting("ppo.num_train_steps", steps, why))
-    if hours * 60 > KEPT_MINUTES:
+    if hours * 60 > CHECKPOINT_MINUTES:
         why = "minutes after which there is a checkpoint, also between those by steps"
-        settings.append(Setting("run.checkpoint_minutes", KEPT_MINUTES, why))
+        settings.append(Setting("run.checkpoint_minutes", CHECKPOINT_MINUTES, why))
     # There are two evaluations, each of so many episodes per seat, of which most games have two.
-    most = RESERVED * hours * 3600 / (4 * pace.episode_seconds) if pace.episode_seconds else float("inf")
-    if config.run.eval_games > most:
-        why = (
-            f"per seat, before and after; {config.run.eval_games} would take over {RESERVED:.0%} of {within}"
-        )
+    most = RESERVED * hours * 3600 / (4 * pace.episode_seconds) if pace.episode_seconds else inf
+    if (games := config.run.eval_games) > most:
+        why = f"per seat, before and after; {games} would take over {RESERVED:.0%} of {hours:g} h"
         settings.append(Setting("run.eval_games", max(FEWEST_EVALUATED, int(most)), why))
     return settings, pace
 
 
 def find_pace(draft: Draft, answers: Answers) -> Pace:
-    """Returns the pace of a draft."""
+    """Returns the pace of a draft: as it was measured, or by the operations of a step.
+
+    That of the embedded model is estimated by its decisions per second.
+    """
     games = (TRACES,) if answers.tasks.traces else answers.tasks.games
     others = [setting.key for setting in draft.settings if setting.key not in ("env.game", "run.device")]
     is_plain = answers.card is None and len(games) == 1 and not others and not answers.tasks.ranges
     if is_plain and (row := MEASURED.get((draft.preset or "", games[0]))):
         return Pace(row[0], f"measured, {row[1]}", True)
-    return _estimate(draft.config(), answers.card)
+    config, card = draft.config(), answers.card
+    try:
+        load = load_of(config)
+    except ModelError:
+        return Pace(None, "the model's size is not known here, and so neither is the time of a step")
+    sample, declaration = play_sample(config), declaration_of(config.env)
+    episodes = config.ppo.batch_size * (2 if plays_itself(config) else 1)
+    notes = f"{sample.turns:.1f} turns per {declaration.unit.removesuffix('s')}, as {SAMPLED} at random had"
+    if declaration.has_opponents:
+        names = [getattr(config.env, "opponent", None), *(one.opponent for one in config.curriculum.stages)]
+        searches = dict.fromkeys(name for name in names if name not in (None, "random", "first", "self"))
+        notes += f". The time of {' and '.join(map(str, searches))} is not in it" if searches else ""
+    if config.model.model_name == TINY:
+        assumed, seconds = f"{TINY_DECISIONS:g} decisions per second", sample.turns / TINY_DECISIONS
+        step_seconds = episodes * seconds
+    else:
+        rate = CPU_FLOPS if card is None else next(flops for size, flops in GPU_FLOPS if card < size)
+        known = "as SmolLM2 has on two cores" if card is None else "since no GPU was measured"
+        assumed = f"{rate / 1e12:g} TFLOP/s, {known}"
+        layers, adapters = load.architecture.linear_parameters, count_trained_parameters(load)
+        tokens = sample.turns * sample.characters / CHARACTERS_PER_TOKEN
+        seconds = tokens * 2 * (layers + adapters) / rate
+        step_seconds = step_flops(config, layers, adapters, episodes * tokens) / rate
+    source = f"not measured; assumed are {assumed}, and {notes}"
+    return Pace(step_seconds, source, episode_seconds=seconds)
 
 
 class Sample(NamedTuple):
@@ -119,21 +145,20 @@ class Sample(NamedTuple):
 
 def play_sample(config: Config, episodes: int = SAMPLED) -> Sample:
     """Plays episodes at random against a random opponent, seeds 0, 1, …"""
-    declaration = declaration_of(config.env)
-    env = config.env
+    declaration, keys = declaration_of(config.env), config.env
     if declaration.has_opponents:
-        env = declaration.choose_opponent(env, "random")
-    made = kind_of(env).player.make_env(env)
+        keys = declaration.choose_opponent(keys, "random")
+    env = kind_of(keys).player.make_env(keys)
     prompts, draw = [], random.Random(0)
     for seed in range(episodes):
-        observation, info = made.reset(seed=seed)
+        observation, info = env.reset(seed=seed)
         ended = False
         while not ended:
             prompts.append(str(observation))
             legal = [action for action, is_legal in enumerate(info["action_mask"]) if is_legal]
-            observation, _, terminated, truncated, info = made.step(draw.choice(legal))
+            observation, _, terminated, truncated, info = env.step(draw.choice(legal))
             ended = terminated or truncated
-    made.close()
+    env.close()
     return Sample(len(prompts) / episodes, count_distinct(prompts) / len(prompts))
 
 
@@ -142,35 +167,6 @@ def count_distinct(prompts: list[str]) -> int:
     ordered = sorted(prompts)
     shared = sum(len(commonprefix(pair)) for pair in pairwise(ordered))  # noqa: RUF071 (texts, not paths)
     return sum(map(len, ordered)) - shared
-
-
-def _estimate(config: Config, card: float | None) -> Pace:
-    """Returns the pace by the operations of a step; the embedded model's by its decisions per second."""
-    try:
-        load = load_of(config)
-    except ModelError:
-        return Pace(None, "the model's size is not known here, and so neither is the time of a step")
-    sample = play_sample(config)
-    seats = 2 if plays_itself(config) else 1
-    turns = config.ppo.batch_size * sample.turns * seats
-    declaration, names = declaration_of(config.env), [stage.opponent for stage in config.curriculum.stages]
-    notes = f"{sample.turns:.1f} turns per {declaration.unit.removesuffix('s')}, as {SAMPLED} at random had"
-    if declaration.has_opponents:
-        names = [getattr(config.env, "opponent", None), *names]
-        searches = dict.fromkeys(name for name in names if name not in (None, "random", "first", "self"))
-        notes += f". The time of {' and '.join(map(str, searches))} is not in it" if searches else ""
-    if config.model.model_name == TINY:
-        source = f"not measured; assumed are {TINY_DECISIONS:g} decisions per second, and {notes}"
-        one = sample.turns / TINY_DECISIONS
-        return Pace(turns / TINY_DECISIONS, source, episode_seconds=one)
-    flops = step_flops(config, load.architecture.linear_parameters, count_trained_parameters(load),
-                       turns * sample.characters / CHARACTERS_PER_TOKEN)  # fmt: skip
-    rate = CPU_FLOPS if card is None else next(flops for size, flops in GPU_FLOPS if card < size)
-    known = "as SmolLM2 has on two cores" if card is None else "since no GPU was measured"
-    source = f"not measured; assumed are {rate / 1e12:g} TFLOP/s, {known}, and {notes}"
-    forward = 2 * (load.architecture.linear_parameters + count_trained_parameters(load))
-    one = sample.turns * sample.characters / CHARACTERS_PER_TOKEN * forward / rate
-    return Pace(flops / rate, source, episode_seconds=one)
 
 
 def step_flops(config: Config, layers: int, adapters: int, tokens: float) -> float:

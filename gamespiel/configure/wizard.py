@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,11 @@ from rich.text import Text
 
 from gamespiel.agents.models.memory_plan import GIB, plan
 from gamespiel.agents.models.weights import ModelError
-from gamespiel.config import Config, ConfigError, InvalidValueError, notices
+from gamespiel.config import Config, ConfigError, InvalidValueError, notices, preset_path
 from gamespiel.config.schema import KEYS
 from gamespiel.config.yaml_text import write_yaml
 from gamespiel.configure import answers as read
-from gamespiel.configure.answers import Answers, ModelAnswer
+from gamespiel.configure.answers import CPU, TRACES, Answers
 from gamespiel.configure.pace import Pace, hour_settings
 from gamespiel.configure.settings import Draft, check_opponents, draft_of, fit, start_drafts
 from gamespiel.report.tables import parts_table
@@ -33,89 +35,48 @@ from gamespiel.usage import command
 from task_gym.errors import TaskGymError
 from task_gym.files import write_atomically
 
-Read = Callable[[str], str]
-"""Asks for a line, as ``input`` does."""
-
 WIDTH = 100
 """The most characters of a line of the file's comments."""
 
-
-@dataclass(frozen=True)
-class Question:
-    """A question of the wizard.
-
-    Attributes:
-        name: Its name, which is its flag's too.
-        text: The question.
-        default: Its default answer.
-        parse: The answer's text, and the answers before it by name, to its value.
-    """
-
-    name: str
-    text: str
-    default: Callable[[], str]
-    parse: Callable[[str, Mapping[str, Any]], Any]
-
-
-def list_questions(force: bool) -> tuple[Question, ...]:
-    """Returns the questions in their order."""
-    models = ", ".join(read.short_names())
-    return (
-        Question(
-            "model",
-            f"Which model? {models}, a preset, OWNER/NAME of the hub, or a folder",
-            lambda: "tiny",
-            lambda text, before: read.read_model(text),
-        ),
-        Question(
-            "card",
-            f"Which card? {', '.join(read.CARDS)}, or its memory in GiB",
-            find_card,
-            lambda text, before: _fit_card(read.read_card(text), before["model"]),
-        ),
-        Question(
-            "games",
-            "Which games? Names (gamespiel games lists them), task ids as 0-99, or traces",
-            lambda: "leduc_poker",
-            lambda text, before: read.read_tasks(text),
-        ),
-        Question(
-            "opponents",
-            "Which opponent? random, mcts, mcts:100, ismcts, self, …; several are stages of a curriculum",
-            lambda: "random",
-            lambda text, before: _check_opponents(read.read_opponents(text), before["games"]),
-        ),
-        Question(
-            "hours",
-            f"How many hours? {read.NONE}: as many steps as the preset has",
-            lambda: read.NONE,
-            lambda text, before: read.read_hours(text),
-        ),
-        Question(
-            "output",
-            "Which file is written?",
-            lambda: "mine.yaml",
-            lambda text, before: read.read_output(text, force=force),
-        ),
-    )
+QUESTIONS = (
+    ("model", "tiny", f"Which model? {', '.join(read.short_names())}, a preset, OWNER/NAME of the hub, or a "
+     "folder"),
+    ("card", None, f"Which card? {', '.join(read.CARDS)}, or its memory in GiB"),
+    ("games", "leduc_poker", "Which games? Names (gamespiel games lists them), task ids as 0-99, or traces"),
+    ("opponents", "random", "Which opponent? random, mcts, mcts:100, ismcts, self, …; several are stages of "
+     "a curriculum"),
+    ("hours", read.NONE, f"How many hours? {read.NONE}: as many steps as the preset has"),
+    ("output", "mine.yaml", "Which file is written?"),
+)  # fmt: skip
+"""In their order: the flag's name, the default answer (None for this machine's card), and the question."""
 
 
 def find_card() -> str:
     """Returns the answer for the card of this machine: its memory in GiB, or "cpu"."""
     if importlib.util.find_spec("torch") is None:
-        return read.CPU
-    found = find_card_memory(Config())
-    return read.CPU if found is None else f"{found / GIB:.1f}"
+        return CPU
+    memory = find_card_memory(Config())
+    return CPU if memory is None else f"{memory / GIB:.1f}"
 
 
-def _fit_card(card: float | None, model: ModelAnswer) -> float | None:
-    fit(start_drafts(model), card)  # raises if it does not
-    return card
-
-
-def _check_opponents(opponents: tuple[str, ...], tasks: read.TaskAnswer) -> tuple[str, ...]:
-    check_opponents(tasks, opponents)
-    return opponents
+def _read_answer(name: str, text: str, before: Mapping[str, Any], force: bool) -> Any:
+    """Returns the value of an answer, which must suit the answers before it."""
+    match name:
+        case "model":
+            return read.read_model(text)
+        case "card":
+            card = read.read_card(text)
+            fit(start_drafts(before["model"]), card)  # raises if it does not
+            return card
+        case "games":
+            return read.read_tasks(text)
+        case "opponents":
+            opponents = read.read_opponents(text)
+            check_opponents(before["games"], opponents)
+            return opponents
+        case "hours":
+            return read.read_hours(text)
+    return read.read_output(text, force=force)
 
 
 def configure(
@@ -125,7 +86,7 @@ def configure(
     defaults: bool = False,
     force: bool = False,
     console: Console | None = None,
-    read_line: Read | None = None,
+    read_line: Callable[[str], str] | None = None,
 ) -> Path:
     """Writes a configuration file; returns its path.
 
@@ -135,7 +96,7 @@ def configure(
         defaults: Whether the defaults are the answers that no flag gives: nothing is asked.
         force: Whether a file that exists is replaced.
         console: The console to print on.
-        read_line: Asks for a line; None for the terminal.
+        read_line: Asks for a line, as ``input`` does; None for the terminal.
 
     Raises:
         ConfigError: Answers are missing, or the input ended; nothing is written.
@@ -143,66 +104,61 @@ def configure(
     """
     console = Console(highlight=False) if console is None else console
     read_line = read_line or (lambda prompt: console.input(Text(prompt)))
+    has_traces = (given["games"] or "").strip() == TRACES
+    needed = [name for name, *_ in QUESTIONS if not (has_traces and name == "opponents")]
+    missing = [f"--{name}" for name in needed if given[name] is None]
+    if missing and not (ask or defaults):
+        raise ConfigError(
+            f"answers are missing, and without a terminal nobody can be asked: give {', '.join(missing)}, "
+            "or --yes for their defaults"
+        )
     texts: dict[str, str] = {}
     values: dict[str, Any] = {"opponents": ()}
-    questions = list_questions(force)
-    if not (ask or defaults):
-        _require_all(given, questions)
-    for question in questions:
-        name, text = question.name, given[question.name]
+    for name, default, question in QUESTIONS:
+        text = given[name]
         if name == "opponents" and values["games"].traces:
             if text is not None:
-                raise InvalidValueError(
-                    f"--opponents: {text!r} was given, and traces have none: leave it out"
-                )
-        elif text is None and ask and not defaults:
-            texts[name], values[name] = _ask(question, values, console, read_line)
+                raise InvalidValueError(f"--{name}: {text!r} was given, and traces have none: leave it out")
+            continue
+        parse = partial(_read_answer, name, before=values, force=force)
+        asks = text is None and ask and not defaults
+        if text is None:
+            text = find_card() if default is None else default
+        if asks:
+            _print(console, question)
+            texts[name], values[name] = _ask(name, text, parse, console, read_line)
         else:
-            texts[name] = question.default() if text is None else text
-            values[name] = question.parse(texts[name], values)
-    answers = Answers(*(values[question.name] for question in questions))
+            texts[name], values[name] = text, parse(text)
+    answers = Answers(*(values[name] for name, *_ in QUESTIONS))
     draft = draft_of(answers)
     settings, pace = hour_settings(draft, answers)
     draft = draft.add(settings).drop_repeats()
-    config = draft.config()
-    check_run(config)
+    check_run(draft.config())
     train = f"{command('train')} --config {shlex.quote(str(answers.output))}"
     write_atomically(answers.output, render_document(draft, texts, train))
     _show(console, draft, answers, pace, train)
     return answers.output
 
 
-def _require_all(given: Mapping[str, str | None], questions: tuple[Question, ...]) -> None:
-    """Raises unless every question has the answer of a flag; traces need no opponents."""
-    traces = (given["games"] or "").strip() == read.TRACES
-    missing = [
-        f"--{question.name}"
-        for question in questions
-        if given[question.name] is None and not (traces and question.name == "opponents")
-    ]
-    if missing:
-        raise ConfigError(
-            f"answers are missing, and without a terminal nobody can be asked: give {', '.join(missing)}, "
-            "or --yes for their defaults"
-        )
-
-
-def _ask(question: Question, before: Mapping[str, Any], console: Console, read_line: Read) -> tuple[str, Any]:
+def _ask(
+    name: str,
+    default: str,
+    parse: Callable[[str], Any],
+    console: Console,
+    read_line: Callable[[str], str],
+) -> tuple[str, Any]:
     """Returns the text and the value of an answer; asks again until the answer is one."""
-    default = question.default()
-    _print(console, question.text)
     while True:
         try:
-            text = read_line(f"{question.name} [{default}]: ").strip() or default
+            text = read_line(f"{name} [{default}]: ").strip() or default
         except EOFError:
             console.print()
-            raise ConfigError(
-                "the input ended before all questions were answered; nothing is written"
-            ) from None
+            ended = "the input ended before all questions were answered; nothing is written"
+            raise ConfigError(ended) from None
         try:
-            return text, question.parse(text, before)
+            return text, parse(text)
         except TaskGymError as error:
-            _print(console, str(error).removeprefix(f"--{question.name}: "))
+            _print(console, str(error).removeprefix(f"--{name}: "))
 
 
 def _show(console: Console, draft: Draft, answers: Answers, pace: Pace | None, train: str) -> None:
@@ -213,10 +169,10 @@ def _show(console: Console, draft: Draft, answers: Answers, pace: Pace | None, t
     except ModelError as error:
         _print(console, f"memory is not planned: {error}")
     else:
-        made = plan(load)
-        console.print(parts_table(load, made))
+        memory = plan(load)
+        console.print(parts_table(load, memory))
         if answers.card is not None:
-            verdict = "fits" if made.fits(answers.card * GIB) else "does not fit"
+            verdict = "fits" if memory.fits(answers.card * GIB) else "does not fit"
             _print(console, f"{verdict} a card of {answers.card:g} GiB, 10% of which stay free")
     for setting in draft.settings:
         if setting.key == "ppo.num_train_steps":
@@ -249,7 +205,8 @@ def render_document(draft: Draft, answers: Mapping[str, str], command: str) -> s
     if draft.preset is None:
         lines += _comment("No preset: what is not below has the default for pretrained models.")
     else:
-        lines += ["", *_comment(f'The preset has every value that is not below. It says: "{draft.reason}."')]
+        purpose = _read_purpose(draft.preset)
+        lines += ["", *_comment(f'The preset has every value that is not below. It says: "{purpose}."')]
         lines.append(_entry("preset", draft.preset))
     for section in KEYS:
         settings = [setting for setting in draft.settings if setting.key.startswith(f"{section}.")]
@@ -258,6 +215,13 @@ def render_document(draft: Draft, answers: Mapping[str, str], command: str) -> s
             lines += _comment(f"{setting.reason[0].upper()}{setting.reason[1:]}.", "  ")
             lines.append(f"  {_entry(setting.key.partition('.')[2], setting.value)}")
     return "\n".join(lines) + "\n"
+
+
+def _read_purpose(preset: str) -> str:
+    """Returns the first sentence of the comment below the first line of a preset's file."""
+    lines = preset_path(preset).read_text(encoding="utf-8").splitlines()[1:]
+    comment = " ".join(line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
+    return re.split(r"\.(?: |$)", comment, maxsplit=1)[0]
 
 
 def _comment(text: str, indent: str = "") -> list[str]:

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 
@@ -36,42 +36,17 @@ LICENCES: Mapping[str, str] = {
 _LICENCE = re.compile(r"^license(_name|_link)?: *(.+?) *$", re.MULTILINE)
 
 
-class Form(NamedTuple):
-    """The form in which a run's model is written.
-
-    Attributes:
-        adapters: Whether only the adapters are, and not the merged model.
-        dtype: The type of the merged weights.
-        tolerance: See ``merge_run``.
-        gguf: A GGUF file to write too.
-    """
-
-    adapters: bool = False
-    dtype: Type = "bfloat16"
-    tolerance: float | None = None
-    gguf: Path | None = None
-
-
-class Push(NamedTuple):
-    """The place that a folder is uploaded to.
-
-    Attributes:
-        repo: The repository, owner/name.
-        private: Whether it is made as a private one.
-        dry_run: Whether only to say what would be uploaded.
-    """
-
-    repo: str
-    private: bool = False
-    dry_run: bool = False
-
-
 def publish(
     place: str | Path,
     output: Path,
-    form: Form | None = None,
-    push: Push | None = None,
     *,
+    adapters: bool = False,
+    dtype: Type = "bfloat16",
+    tolerance: float | None = None,
+    gguf: Path | None = None,
+    push: str | None = None,
+    private: bool = False,
+    dry_run: bool = False,
     licence: str | None = None,
     console: Console | None = None,
 ) -> None:
@@ -80,8 +55,13 @@ def publish(
     Args:
         place: A run, a checkpoint, RUN@STEP or RUN@best.
         output: The folder; it must not exist, or be empty.
-        form: What is written; None for the merged model in bfloat16.
-        push: Where to upload the folder; None to keep it here.
+        adapters: Whether only the adapters are written, and not the merged model.
+        dtype: The type of the merged weights.
+        tolerance: See ``merge_run``.
+        gguf: A GGUF file to write too.
+        push: The repository to which the folder is uploaded, owner/name; None to keep it here.
+        private: Whether the repository is made as a private one.
+        dry_run: Whether only to say what would be uploaded.
         licence: The base model's licence, if it is not found.
         console: The console to print on.
 
@@ -89,43 +69,41 @@ def publish(
         InvalidValueError: the folder is taken, or the licence is not known and the model is to be uploaded.
         TaskGymError: there is no such checkpoint; the merged model differs; the hub does not take it.
     """
-    console, form = console or Console(), form or Form()
+    console = console or Console()
     check_output(output)
-    if push is not None and not re.fullmatch(r"[\w.-]+/[\w.-]+", push.repo):
-        raise InvalidValueError(f"--push: {push.repo!r} was given, allowed: owner/name")
+    if push is not None and not re.fullmatch(r"[\w.-]+/[\w.-]+", push):
+        raise InvalidValueError(f"--push: {push!r} was given, allowed: owner/name")
     found = checkpoint.find(place)
     run = read_run(found.parent.parent)
     name = run.config.model.model_name
     terms = {"license": licence} if licence else find_licence(name)
     if push is not None and not terms:
         raise InvalidValueError(f"--push: the licence of {name} is not known here; give it: --licence NAME")
-    if push is not None and not push.dry_run:
-        require_token(push.repo)
-    if form.adapters:
-        if form.gguf is not None:
+    if push is not None and not dry_run:
+        require_token(push)
+    if adapters:
+        if gguf is not None:
             raise InvalidValueError("--gguf: was given with --adapters, allowed: the merged model")
         shutil.copytree(found / "adapter", output, dirs_exist_ok=True)
     else:
-        merge_run(found, output, dtype=form.dtype, tolerance=form.tolerance, gguf=form.gguf, console=console)
+        merge_run(found, output, dtype=dtype, tolerance=tolerance, gguf=gguf, console=console)
     if run.rows:
         save_groups(group_seeds([run]), [output / CURVES])
-    where = output.name if push is None else push.repo
-    card = render_card(run, found, terms, merged=not form.adapters, place=where)
+    card = render_card(run, found, terms, merged=not adapters, place=push or output.name)
     write_atomically(output / "README.md", card)
-    if form.adapters:
+    if adapters:
         console.print(f"written to {output}", soft_wrap=True, markup=False)
     if push is None:
         return
     files = sorted(path for path in output.rglob("*") if path.is_file())
-    for path in files if push.dry_run else ():
-        size = f"{path.stat().st_size:>14,} bytes"
-        console.print(f"{size}  {path.relative_to(output)}", soft_wrap=True, markup=False)
-    if push.dry_run:
-        console.print(f"{len(files)} files would be uploaded to {push.repo}; nothing was sent")
+    if dry_run:
+        for path in files:
+            size = f"{path.stat().st_size:>14,} bytes"
+            console.print(f"{size}  {path.relative_to(output)}", soft_wrap=True, markup=False)
+        console.print(f"{len(files)} files would be uploaded to {push}; nothing was sent")
         return
-    address = upload(
-        output, push.repo, private=push.private, message=f"GameSpiel, step {checkpoint.step_of(found)}"
-    )
+    message = f"GameSpiel, step {checkpoint.step_of(found)}"
+    address = upload(output, push, private=private, message=message)
     console.print(f"uploaded: {address}", soft_wrap=True, markup=False)
 
 
@@ -217,9 +195,7 @@ def _find_measures(kind: str, values: Any) -> Iterator[tuple[str, str]]:
     elif kind in ("sampled", "replies") and isinstance(values, Mapping):
         whole = values.get("all", {})
         for measure in ("score", "success"):
-            if isinstance(found := whole.get(measure), Sequence) and len(found) == 3:
-                mean, low, high = found
-                yield (
-                    f"{measure}, {whole.get('episodes'):,} episodes",
-                    f"{mean:.3f} ({low:.3f} to {high:.3f})",
-                )
+            if isinstance(bounds := whole.get(measure), Sequence) and len(bounds) == 3:
+                mean, low, high = bounds
+                name = f"{measure}, {whole.get('episodes'):,} episodes"
+                yield name, f"{mean:.3f} ({low:.3f} to {high:.3f})"

@@ -85,8 +85,17 @@ def make_starts(config: Config) -> Starts | None:
 
 
 def _make_sampler(config: Config, scores: dict[str | int, float]) -> TaskSampler:
-    section, seed = config.curriculum, config.run.seed
-    stages = [_make_stage(config, stage) for stage in section.stages]
+    section, seed, declaration = config.curriculum, config.run.seed, declaration_of(config.env)
+    stages = [
+        Stage(
+            stage.name,
+            task_ids=declaration.stage_tasks(config.env, ranges_of(stage) or None, stage.level, stage.family),
+            opponent=stage.opponent if declaration.has_opponents else None,
+            threshold=stage.threshold,
+            min_episodes=stage.min_episodes,
+        )
+        for stage in section.stages
+    ]
     if section.sampler == "uniform":
         return Uniform(stages, seed=seed, success_scores=scores)
     if section.sampler == "learning_progress":
@@ -109,18 +118,6 @@ def stage_opponents(config: Config) -> Sequence[str]:
     if not declaration_of(config.env).has_opponents:
         return ()
     return [name for stage in config.curriculum.stages for name in names_of(stage.opponent)]
-
-
-def _make_stage(config: Config, stage: StageConfig) -> Stage:
-    declaration = declaration_of(config.env)
-    ids: list[Any] | None = list(ranges_of(stage)) or None
-    return Stage(
-        stage.name,
-        task_ids=declaration.stage_tasks(config.env, ids, stage.level, stage.family),
-        opponent=stage.opponent if declaration.has_opponents else None,
-        threshold=stage.threshold,
-        min_episodes=stage.min_episodes,
-    )
 
 
 def list_ranges(task_ids: Sequence[Any], further: tuple[int, int] | None = None) -> Ranges:

@@ -8,20 +8,17 @@ from functools import lru_cache
 
 from gamespiel.agents.sampling.noise import TrainingSeeds
 from gamespiel.config import Config, InvalidValueError
-from gamespiel.environments.curriculum import Ranges, list_ranges
+from gamespiel.environments.curriculum import Ranges, list_ranges, ranges_of
 from gamespiel.environments.making import evaluation_config
 from gamespiel.kinds import declaration_of, kind_of
 
-
-@lru_cache(maxsize=16)
-def _keep_training_seeds(seed: int, episodes: int, asked: frozenset[int]) -> TrainingSeeds:
-    """Returns the seeds in question as they were last asked about, so that no step is gone through twice."""
-    return TrainingSeeds(seed, episodes, asked)
+_make_training_seeds = lru_cache(maxsize=16)(TrainingSeeds)
+"""Keeps the seeds in question as they were last asked about, so that no step is gone through twice."""
 
 
 def find_taken_seeds(config: Config, step: int, asked: Sequence[int]) -> frozenset[int]:
     """Returns those of some seeds that training has drawn before a step: evaluations leave them out."""
-    seeds = _keep_training_seeds(config.run.seed, config.ppo.batch_size, frozenset(asked))
+    seeds = _make_training_seeds(config.run.seed, config.ppo.batch_size, frozenset(asked))
     return seeds.find_drawn(step)
 
 
@@ -43,17 +40,16 @@ def hold_out_tasks(config: Config) -> Config:
         raise InvalidValueError(
             "run.eval_task_ids holds out all tasks of the env section: nothing is left to train on"
         )
-    stages = tuple(
-        dataclasses.replace(stage, task_id_range=None, task_ids=tuple(rest))
-        if (named := list_ranges(stage.task_ids, stage.task_id_range))
-        and (rest := subtract_ranges(named, held)) != named
-        else stage
-        for stage in config.curriculum.stages
-    )
-    for stage, before in zip(stages, config.curriculum.stages, strict=True):
-        if stage != before and not stage.task_ids:
+    stages = []
+    for stage in config.curriculum.stages:
+        named = ranges_of(stage)
+        rest = subtract_ranges(named, held)
+        if named and not rest:
             raise InvalidValueError(f"run.eval_task_ids holds out all tasks of the stage {stage.name!r}")
-    config = dataclasses.replace(config, curriculum=dataclasses.replace(config.curriculum, stages=stages))
+        changed = dataclasses.replace(stage, task_id_range=None, task_ids=tuple(rest))
+        stages.append(stage if rest == named else changed)
+    curriculum = dataclasses.replace(config.curriculum, stages=tuple(stages))
+    config = dataclasses.replace(config, curriculum=curriculum)
     if left == own:
         return config
     return dataclasses.replace(config, env=declaration.choose_tasks(config.env, left))
@@ -63,16 +59,12 @@ def subtract_ranges(ranges: Sequence[tuple[int, int]], held: Sequence[tuple[int,
     """Returns the ids of ranges that are in no held range; (first, last) pairs, ends included."""
     left = list(ranges)
     for low, high in held:
-        cut: Ranges = []
-        for first, last in left:
-            if last < low or first > high:
-                cut.append((first, last))
-                continue
-            if first < low:
-                cut.append((first, low - 1))
-            if last > high:
-                cut.append((high + 1, last))
-        left = cut
+        pieces = [
+            piece
+            for first, last in left
+            for piece in ((first, min(last, low - 1)), (max(first, high + 1), last))
+        ]
+        left = [(first, last) for first, last in pieces if first <= last]
     return left
 
 
@@ -107,8 +99,7 @@ def explain_not_held_out(config: Config) -> str:
     """
     if config.run.eval_steps is None or config.run.eval_task_ids:
         return ""
-    unsolved = kind_of(config.env).player.explain_unsolved(evaluation_config(config).env)
-    if unsolved:
+    if kind_of(config.env).player.explain_unsolved(evaluation_config(config).env):
         return ""
     return (
         "evaluations while training hold nothing out: the game is so small that training plays all its "

@@ -23,7 +23,7 @@ from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import Kept, Sessions, UnknownEpisodeError
 from task_gym.arguments import check_whole, is_number, read_reply
 from task_gym.caller import CALLER
-from task_gym.errors import ArgumentError, SeedError
+from task_gym.errors import ArgumentError, SeedError, TaskGymError
 from task_gym.remote.settings import TOKEN
 from task_gym.seeding import DRAWN_LIMIT, SEED_LIMIT
 
@@ -46,7 +46,7 @@ class ServedEpisode(Protocol):
         """Returns the present turn as upstream shows it once more: with reward 0, and without rules."""
 
 
-class HostError(ArgumentError):
+class HostError(TaskGymError):
     """A host that the server's operator does not let ``evaluate`` ask."""
 
 

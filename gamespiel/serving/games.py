@@ -23,7 +23,7 @@ from game_gym.task import CONFIGS, Task, TaskSet, decode
 from gamespiel.endpoints.chat import Chat
 from gamespiel.endpoints.games import describe_refused_game, play_game
 from gamespiel.endpoints.logprobs import collect_full_logprobs
-from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, HostError, Response, explain_error, turn
+from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Response, explain_error, turn
 from gamespiel.serving.options import ServeOptions
 from task_gym.contract import CLOSING, ILLEGAL_REWARD
 from task_gym.errors import (
@@ -220,8 +220,6 @@ class GameActor(Actor):
 
             endpoint = model, base_url, api_key
             return self.ask(play, seed, endpoint, timeout, temperature, max_tokens)
-        except HostError:
-            raise
         except (ArgumentError, TaskIdError, GameError, OpponentError, SeedError) as error:
             return describe_refused_game(str(error), game, task_id, seed, opponent)
 

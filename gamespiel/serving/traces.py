@@ -7,7 +7,7 @@ from typing import Any
 
 from gamespiel.endpoints.chat import Chat
 from gamespiel.endpoints.traces import ask_trace, describe_refused_trace
-from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, HostError, Response, explain_error, turn
+from gamespiel.serving.actors import ENDPOINT, MODEL, Actor, Response, explain_error, turn
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.trace_processes import TraceProcesses
 from task_gym.errors import ArgumentError, OptionError, SeedError
@@ -129,19 +129,10 @@ class TraceActor(Actor):
         task_id: Any = None,
         max_tokens: Any = None,
     ) -> Response:
-        """Asks a model for a program's output.
+        """Asks a model for a program's output; the arguments are as those of ``GameActor.evaluate``.
 
-        As upstream, arguments with which no model can be asked are a result with "error".
-
-        Args:
-            model: The model's name at the endpoint.
-            base_url: The endpoint's address, up to and with "/v1".
-            timeout: Seconds until the model's reply begins; None for 600.
-            temperature: The temperature; None for the endpoint's own.
-            api_key: The endpoint's key; without it the server's own, if it is for this host.
-            seed: The seed of the model's draws; None for a drawn one.
-            task_id: The task; None for a drawn one.
-            max_tokens: The most tokens of the reply; None for the endpoint's own limit.
+        The timeout is the seconds until the model's reply begins; None for 600. The seed is that of the
+        model's draws. As upstream, arguments with which no model can be asked are a result with "error".
 
         Raises:
             HostError: the server may not ask this host.
@@ -155,8 +146,6 @@ class TraceActor(Actor):
         try:
             endpoint = model, base_url, api_key
             return self.ask(play, seed, endpoint, timeout, temperature, max_tokens)
-        except HostError:
-            raise
         except (ArgumentError, SeedError) as error:
             return describe_refused_trace(self._make_env(), task, seed, str(error))
 

@@ -7,15 +7,7 @@ from typing import Any
 
 import pytest
 
-from gamespiel.cli import main
-from gamespiel.config import (
-    ConfigError,
-    MistakesError,
-    UnknownKeyError,
-    from_dict,
-    load,
-    resolve,
-)
+from gamespiel.config import ConfigError, MistakesError, UnknownKeyError, from_dict, load, resolve
 from gamespiel.config.files import resolve_layers
 from gamespiel.config.foreign import SAME_NAME, SHORT, WORDS, render_words
 from gamespiel.config.schema import DOTTED, KEYS, SECTION_OF
@@ -96,24 +88,19 @@ def test_our_keys_of_another_meaning_are_noticed_beside_words_of_that_library(
     ]
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
+def test_words_that_are_refused() -> None:
+    data: dict[str, object]
+    for data, message in (
         ({"lr": 1e-5, "learning_rate": 1e-5}, "ppo.learning_rate is given twice, as lr and as learning_rate"),
         ({"n_epochs": 1, "num_ppo_epochs": 1}, "ppo.ppo_epochs is given twice, as n_epochs and as num_ppo"),
         ({"ppo": {"lora_r": 8}}, "unknown key in config: 'ppo.lora_r'; did you mean 'lora.r'"),
         ({"env": {"use_vllm": True}}, "unknown key in config: 'env.use_vllm'; did you mean 'run.use_vllm'"),
         ({"ppo": {"top_p": 0.9}}, r"unknown key in config: 'ppo.top_p' \(Hugging Face\)"),
         ({"weight_decay": False}, "'weight_decay'"),  # no number
-        (
-            {"lr_scheduler_type": "polynomial"},
-            "ppo.lr_schedule must be one of 'constant', 'linear'",
-        ),
-    ],
-)
-def test_words_that_are_refused(data: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        from_dict(data)
+        ({"lr_scheduler_type": "polynomial"}, "ppo.lr_schedule must be one of 'constant', 'linear'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            from_dict(data)
 
 
 def test_words_in_their_section_and_in_options() -> None:
@@ -125,19 +112,8 @@ def test_words_in_their_section_and_in_options() -> None:
         resolve(overrides=[("ppo.lora_r", "4")])
     with pytest.raises(UnknownKeyError, match=r"^unknown option '--ppo.top_k' \(Hugging Face\): "):
         resolve(overrides=[("ppo.top_k", "4")])
-    with pytest.raises(
-        UnknownKeyError, match=r"^unknown option '--fsdp' \(Hugging Face\): .*'model.use_4bit'$"
-    ):
+    with pytest.raises(UnknownKeyError, match=r"^unknown option '--fsdp' .*'model.use_4bit'$"):
         resolve(overrides=[("fsdp", "true")])
-
-
-def test_the_command_line_says_what_it_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "a.yaml"
-    file.write_text("model_name_or_path: tiny\ngame: kuhn_poker")
-    assert main(["train", "--config", str(file), "--plan", "12"]) == 0
-    first, second, *_ = capsys.readouterr().out.splitlines()
-    assert first == f"configuration: defaults, {file}"
-    assert second == f"{file}: model_name_or_path (Hugging Face, TRL) is taken as model.model_name."
 
 
 def test_the_table_is_sound() -> None:

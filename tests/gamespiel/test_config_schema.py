@@ -174,16 +174,9 @@ def test_values_that_are_refused(data: dict[str, object], message: str) -> None:
         from_dict(data)
 
 
-@pytest.mark.parametrize(
-    ("key", "text", "message"),
-    [
-        ("ppo.batch_size", "9" * 5_000, r"must be an integer, not '9+… \(5,002 characters\)"),
-        ("env.opponent", "{}", r"must be text or a mapping of names to a number, not \{\}"),
-    ],
-)
-def test_values_that_no_key_has(key: str, text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        resolve("tiny", overrides=[(key, text)])
+def test_a_number_of_thousands_of_digits_is_no_integer() -> None:
+    with pytest.raises(ConfigError, match=r"must be an integer, not '9+… \(5,002 characters\)"):
+        resolve("tiny", overrides=[("ppo.batch_size", "9" * 5_000)])
 
 
 def test_keys_without_effect_are_noticed() -> None:
@@ -201,14 +194,11 @@ def test_keys_without_effect_are_noticed() -> None:
         "run.env_seconds = 5.0 has no effect without run.env_workers.",
     ]
     traces = from_dict({"env_type": "trace", "opponent": "mcts", "rules": False, "illegal": "raise"})
-    assert (
-        notices(traces)
-        == evaluation_notices(traces)
-        == [
-            "env.opponent = 'mcts' has no effect on traces.",
-            "env.rules = False has no effect on traces.",
-        ]
-    )
+    assert notices(traces) == evaluation_notices(traces)
+    assert notices(traces) == [
+        "env.opponent = 'mcts' has no effect on traces.",
+        "env.rules = False has no effect on traces.",
+    ]
 
 
 def test_a_policy_of_its_own_has_the_defaults_of_the_configuration() -> None:
@@ -230,9 +220,8 @@ def test_keys_and_values_of_a_file_are_named_together() -> None:
         "  a.json: ppo.lam must be at least 0 and at most 1, not 2.0",
         "  a.json: ppo.batch_size must be at least 1, not 0",
     ]
-    assert [type(mistake) for mistake in raised.value.mistakes] == [
-        UnknownKeyError, UnknownKeyError, InvalidValueError, InvalidValueError, InvalidValueError,
-    ]  # fmt: skip
+    kinds = [UnknownKeyError] * 2 + [InvalidValueError] * 3
+    assert [type(mistake) for mistake in raised.value.mistakes] == kinds
 
 
 def test_a_union_is_one_mistake_and_each_part_of_a_list_is_its_own() -> None:

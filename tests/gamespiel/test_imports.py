@@ -146,16 +146,15 @@ def test_imports_of_a_file_and_of_options_are_added(folder: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
-        ("mien", None, r"--import: 'mien' was given, and there is no such module, .*; did you mean 'mine'\?"),
-        ("mine.py", None, r"'mine.py' was given, needed: a module's name, .*; did you mean 'mine'\?"),
+        ("mien", "", r"--import: 'mien' was given, and there is no such module, .*; did you mean 'mine'\?"),
+        ("mine.py", "", r"'mine.py' was given, needed: a module's name, .*; did you mean 'mine'\?"),
         ("bad", "import nowhere_at_all", r"'bad' cannot be imported: ModuleNotFoundError: .*bad.py, line 1"),
         ("bad", "raise SystemExit(3)", r"'bad' cannot be imported: SystemExit: 3"),
         ("bad", "def", r"'bad' cannot be imported: SyntaxError: .*bad.py, line 1"),
     ],
 )
-def test_modules_that_cannot_be_imported(name: str, code: str | None, message: str, folder: Path) -> None:
-    if code is not None:
-        (folder / "bad.py").write_text(code)
+def test_modules_that_cannot_be_imported(name: str, code: str, message: str, folder: Path) -> None:
+    (folder / "bad.py").write_text(code)
     with pytest.raises(ConfigError, match=message):
         import_modules([name])
 

@@ -59,13 +59,8 @@ def test_agents_are_measured_without_the_trainer(tmp_path: Path) -> None:
     commands = ["eval --agent random --exact --output results.json", "eval --compare random mcts:2"]
     commands += ["exploit random --methods exact"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", HIDDEN, *commands],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    hidden = [sys.executable, "-c", HIDDEN, *commands]
+    done = subprocess.run(hidden, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "results.json").read_text())
     # Half (bet) of (1 + 0) / 2, less half (pass) of (0 + (1 + 0) / 2) / 2.
@@ -88,14 +83,14 @@ def test_all_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         check_trainer("train")
 
 
-@pytest.mark.parametrize(("module", "package"), [("PIL", "pillow"), ("matplotlib", "matplotlib")])
-def test_a_picture_says_what_to_install(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    picture._drawn.cache_clear()
-    picture._font.cache_clear()
-    message = rf"^render_mode 'rgb_array': the package {package} is not installed; .*\[render\]'$"
-    with pytest.raises(MissingPackageError, match=message):
-        picture.picture("a")
+def test_a_picture_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, package in (("matplotlib", "matplotlib"), ("PIL", "pillow")):
+        monkeypatch.setitem(sys.modules, module, None)
+        picture._drawn.cache_clear()
+        picture._font.cache_clear()
+        message = rf"^render_mode 'rgb_array': the package {package} is not installed; .*\[render\]'$"
+        with pytest.raises(MissingPackageError, match=message):
+            picture.picture("a")
 
 
 # -- a checkout --------------------------------------------------------------------------------------------
@@ -126,9 +121,8 @@ def test_a_checkout_trains_without_links(tmp_path: Path) -> None:
     assert (clone / "run" / "summary.json").is_file()
     (clone / "gamespiel" / "agents").write_text("../agents")
     code = "import gamespiel.agents.ppo as ppo; print(ppo.__file__)"
-    found = subprocess.run(
-        [sys.executable, "-c", code], cwd=clone, capture_output=True, text=True, check=True
-    )
+    printed = [sys.executable, "-c", code]
+    found = subprocess.run(printed, cwd=clone, capture_output=True, text=True, check=True)
     assert Path(found.stdout.strip()) == clone / "agents" / "ppo.py"
 
 
@@ -174,11 +168,8 @@ def _normal(name: str) -> str:
 
 
 def test_every_dependency_is_pinned_to_one_version() -> None:
-    lines = [
-        line
-        for line in (ROOT / "constraints" / "main.txt").read_text().splitlines()
-        if not line.startswith("#")
-    ]
+    text = (ROOT / "constraints" / "main.txt").read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines)
     pinned = [_normal(line.split("==")[0]) for line in lines]
     assert len(pinned) == len(set(pinned))
@@ -202,8 +193,6 @@ def test_versions_agree() -> None:
     parser.read(ROOT / "setup.cfg")
     assert parser["metadata"]["version"] == gamespiel.__version__
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert (cited["version"], cited["license"]) == (
-        gamespiel.__version__,
-        parser["metadata"]["license_expression"],
-    )
+    assert cited["version"] == gamespiel.__version__
+    assert cited["license"] == parser["metadata"]["license_expression"]
     assert {"cff-version", "message", "title", "authors"} <= cited.keys()  # those that the format requires

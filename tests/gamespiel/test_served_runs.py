@@ -108,8 +108,8 @@ def test_a_signal_ends_the_wait_for_a_dead_server(
 
 
 def test_an_evaluation_asks_the_server(server: FakeVllm, here: Path) -> None:
-    run = train_quietly(served_config(here / "run", server))
     config = served_config(here / "run", server)
+    run = train_quietly(config)
     found = {}
     for name, own in {"there": config, "here": small(here / "run")}.items():
         asked = len(server.requests)
@@ -159,17 +159,17 @@ def words(command: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("name", ["games_served", "trace_served"])
-def test_the_command_of_docker_files(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The files that people have, with a model that can be served."""
-    config = resolve(
-        files=[FILES / f"{name}.json"],
-        overrides=[("model.model_name", "Qwen/Qwen3-4B"), ("model.dtype", "bfloat16")],
-    )
-    (command,) = vllm_commands(config)
+def test_the_command_of_a_preset_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["vllm-command", "--preset", "qwen3-4b"]) == 0
     assert "api_server --model Qwen/Qwen3-4B" in capsys.readouterr().out
-    found = words(command)
+
+
+@pytest.mark.parametrize("name", ["games_served", "trace_served"])
+def test_the_command_of_docker_files(name: str) -> None:
+    """The files that people have, with a model that can be served."""
+    model = [("model.model_name", "Qwen/Qwen3-4B"), ("model.dtype", "bfloat16")]
+    config = resolve(files=[FILES / f"{name}.json"], overrides=model)
+    found = words(vllm_commands(config)[0])
     assert found["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
     assert (found["--host"], found["--port"]) == ("localhost", "8000")
     assert (found["--max-lora-rank"], found["--max-loras"], found["--max-cpu-loras"]) == ("16", "1", "2")
@@ -178,16 +178,12 @@ def test_the_command_of_docker_files(name: str, capsys: pytest.CaptureFixture[st
     assert ("--logprobs-mode" in found) == cooled
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_seeds_of_replies_do_not_end_a_server_on_the_cpu(device: str) -> None:
+def test_seeds_of_replies_do_not_end_a_server_on_the_cpu() -> None:
     """There vLLM 0.32.0 must not split prompts; choices have no seeds."""
-    overrides = {"model.model_name": "Qwen/Qwen3-4B", "run.device": device}
-    texts, choices = (
-        words(vllm_commands(resolve(overrides=(overrides | {"env.decode": decode}).items()))[0])
-        for decode in ("text", "choice")
-    )
-    assert ("--no-enable-chunked-prefill" in texts) == (device == "cpu")
-    assert "--no-enable-chunked-prefill" not in choices
+    for device, decode in (("cpu", "text"), ("cpu", "choice"), ("cuda", "text")):
+        keys = {"model.model_name": "Qwen/Qwen3-4B", "run.device": device, "env.decode": decode}
+        (command,) = vllm_commands(resolve(overrides=keys.items()))
+        assert ("--no-enable-chunked-prefill" in command) == ((device, decode) == ("cpu", "text"))
 
 
 def test_every_command_that_is_printed_listens_on_this_machine_or_has_a_token() -> None:

@@ -53,18 +53,16 @@ def search_config(folder: Path, threads: int | None, **more: str) -> Config:
 
 
 @pytest.mark.parametrize(
-    ("more", "threads"),
+    "more",
     [
-        pytest.param({"env__opponent": "mcts-python:6x2"}, (1, 2), marks=pytest.mark.families),
-        pytest.param(
-            {"env__game": "leduc_poker", "model__dtype": "float32"}, (1, 4, None), marks=pytest.mark.trains
-        ),
-        pytest.param({"model__dtype": "bfloat16"}, (1, 4, None), marks=pytest.mark.trains),
+        pytest.param({"env__opponent": "mcts-python:6x2"}, marks=pytest.mark.families),
+        pytest.param({"env__game": "leduc_poker", "model__dtype": "float32"}, marks=pytest.mark.trains),
+        pytest.param({"model__dtype": "bfloat16"}, marks=pytest.mark.trains),
     ],
     ids=["in Python", "leduc_poker", "bfloat16"],
 )
-def test_threads_change_no_bit(more: dict[str, str], threads: tuple[int | None, ...], tmp_path: Path) -> None:
-    first, *others = [train_quietly(search_config(tmp_path / f"{n}", n, **more)) for n in threads]
+def test_threads_change_no_bit(more: dict[str, str], tmp_path: Path) -> None:
+    first, *others = [train_quietly(search_config(tmp_path / f"{n}", n, **more)) for n in (1, 4, None)]
     for run in others:
         assert_same_run(run, first)
     assert torch.get_num_threads() == 1  # run.num_threads, whatever the searches use
@@ -91,9 +89,9 @@ def test_parts_where_a_search_may_be_drawn(tmp_path: Path, monkeypatch: pytest.M
         assert parts_of(small(tmp_path, env__game="othello", curriculum__stages=staged)) == parts
 
 
-@pytest.mark.parametrize(
-    ("game", "opponent", "episodes", "parts"),
-    [
+def test_parts_follow_from_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.6)
+    for game, opponent, episodes, parts in (
         ("liars_dice", "mcts", 32, 1),  # upstream's budget, at most 3.2 ms per move: 0.1 s in a round of 32
         ("othello", "mcts", 1, 2),  # 3.8 s
         ("othello", "mcts:40x3", 32, 2),  # 120 of 20,000 rollouts: 23 ms, 0.73 s in a round
@@ -101,14 +99,9 @@ def test_parts_where_a_search_may_be_drawn(tmp_path: Path, monkeypatch: pytest.M
         ("othello", "mcts:5x1", 512, 1),  # 1 ms, 0.49 s in a round
         ("othello", '{"random": 3, "mcts:40x3": 1}', 32, 1),  # a quarter of 0.73 s
         ("hex", "mcts:50x2", 32, 1),  # 11x11 by default: 100 of 50,000 rollouts of 2.15 s, 4 ms
-    ],
-)
-def test_parts_follow_from_the_budget(
-    game: str, opponent: str, episodes: int, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.6)
-    config = small(tmp_path, env__game=game, env__opponent=opponent)
-    assert make_envs(config.env, episodes).parts == parts
+    ):
+        config = small(tmp_path, env__game=game, env__opponent=opponent)
+        assert make_envs(config.env, episodes).parts == parts, (game, opponent, episodes)
 
 
 @pytest.fixture(scope="module")
@@ -221,10 +214,8 @@ def test_modules_of_the_users_are_imported_in_workers(here: Path, monkeypatch: p
     )
     monkeypatch.syspath_prepend(str(here))
     workers.close_pools()
-    config = small(
-        here / "run", run__imports='["my_worker_opponents"]', env__opponent="last-of-mine",
-        run__env_workers="1",
-    )  # fmt: skip
+    mine = {"run__imports": '["my_worker_opponents"]', "env__opponent": "last-of-mine"}
+    config = small(here / "run", run__env_workers="1", **mine)
     envs = make_played_envs(import_own_modules(config), 2)
     episodes = play(envs, [1, 2], lowest, lambda turns: True)
     assert episodes is not None and [e.info["opponent"] for e in episodes] == ["last-of-mine"] * 2

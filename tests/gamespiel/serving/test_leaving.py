@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic, sleep
@@ -40,14 +40,18 @@ def none_left() -> Iterator[None]:
     search_processes.close()
 
 
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = monotonic() + 60
+    while not is_so() and monotonic() < deadline:
+        sleep(0.02)
+
+
 def test_searches_end_when_their_callers_leave() -> None:
     with serving(ServeOptions(port=0)) as (url, server):
         clients = [connect(url) for _ in range(40)]
         for client in clients:
             client.sendall(request("reset", **ENDLESS))
-        deadline = monotonic() + 60
-        while len(server._calls._under_way) < 40 and monotonic() < deadline:
-            sleep(0.02)
+        wait_until(lambda: len(server._calls._under_way) == 40)
         assert not server.is_idle(0.0)
         for client in clients:
             client.close()
@@ -60,9 +64,7 @@ def test_a_search_of_an_evaluation_ends_when_its_caller_leaves() -> None:
     with serving(ServeOptions(port=0)) as (url, server):
         with connect(url) as client:
             client.sendall(request("evaluate", **ENDLESS, model="m", base_url="http://127.0.0.1:9/v1"))
-            deadline = monotonic() + 60
-            while server.is_idle(0.0) and monotonic() < deadline:
-                sleep(0.02)
+            wait_until(lambda: not server.is_idle(0.0))
             assert not server.is_idle(1.0)
         assert server.is_idle(60.0)
 
@@ -95,13 +97,10 @@ def play(search_s: float | None, opponent: str, seed: int) -> list[Any]:
     return [{**turn, "episode_id": None} for turn in turns]
 
 
-@pytest.mark.parametrize(
-    "opponent",
-    [
-        "mcts:4x1",
-        *(pytest.param(name, marks=pytest.mark.families) for name in ("mcts-python:4x1", "ismcts:4")),
-    ],
-)
+OTHERS = [pytest.param(name, marks=pytest.mark.families) for name in ("mcts-python:4x1", "ismcts:4")]
+
+
+@pytest.mark.parametrize("opponent", ["mcts:4x1", *OTHERS])
 def test_a_search_that_ends_in_time_makes_the_same_moves(opponent: str) -> None:
     """With so few simulations the moves depend on the generators' positions."""
     for seed in range(2):
@@ -130,9 +129,7 @@ def test_a_row_that_sleeps_holds_up_nobody_and_ends_with_its_caller(tmp_path: Pa
     with serving(ServeOptions(env="trace", port=0, source=str(rows))) as (url, server):
         with connect(url) as sleeper:
             sleeper.sendall(request("reset", task_id=0, seed=0))
-            deadline = monotonic() + 60
-            while server.is_idle(0.0) and monotonic() < deadline:
-                sleep(0.02)
+            wait_until(lambda: not server.is_idle(0.0))
             status, turn = call(url, "reset", task_id=1, seed=0)
             assert (status, turn["info"]["row"]) == (200, 1)
             assert not server.is_idle(0.0)
@@ -189,9 +186,7 @@ def test_calls_about_one_episode_do_not_take_all_threads() -> None:
     with ThreadPoolExecutor(8) as threads:
         with found.lock:
             waiting = [threads.submit(take_turn) for _ in range(sessions.WAITING)]
-            deadline = monotonic() + 60
-            while found.waiting < sessions.WAITING and monotonic() < deadline:
-                sleep(0.01)
+            wait_until(lambda: found.waiting == sessions.WAITING)
             with pytest.raises(FullError, match=r"4 calls about this episode wait"):
                 take_turn()
         for future in waiting:

@@ -141,9 +141,8 @@ def test_the_state_has_no_rules_and_no_reward() -> None:
     assert (over["observation"], over["reward"], over["done"]) == (turn["observation"], 0.0, True)
     assert "error" not in over["info"]
     late = actor.step("0", name)
-    assert (late["observation"], late["reward"], late["done"], late["truncated"]) == (
-        turn["observation"], 0.0, True, False,
-    )  # fmt: skip
+    assert (late["observation"], late["reward"]) == (turn["observation"], 0.0)
+    assert (late["done"], late["truncated"]) == (True, False)
     assert late["info"]["error"]["type"] == "episode_done" and late["info"]["score"] == turn["info"]["score"]
     assert actor.stop(name) == {"status": "ok", "stopped": True, "episode_id": name}
 
@@ -244,21 +243,16 @@ def test_a_trace_of_no_task_id_is_over() -> None:
     assert (turn["info"]["task_id"], turn["info"]["error"]["type"]) == (None, "generation_error")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("model", 5), ("base_url", None), ("timeout", "x"), ("api_key", 5), ("seed", 1.5)],
-)
-def test_evaluate_of_a_trace_answers_odd_types_with_a_result(name: str, value: Any) -> None:
+def test_evaluate_of_a_trace_answers_odd_types_with_a_result() -> None:
     actor = TraceActor(ServeOptions(env="trace"))
-    result = actor.evaluate(**{"task_id": 17, "seed": 0, "base_url": "http://h/v1", name: value})
-    extra, error = result["extra"], result["error"]
-    assert "was given" in error and (result["score"], result["success"]) == (0.0, False)
-    prompt = actor.reset(17, 0)["observation"]
-    assert extra["conversation"] == [
-        {"role": "user", "content": prompt},
-        {"role": "assistant", "content": None},
-    ]
-    assert (result["task_name"], extra["test_result"], extra["usage"]) == ("Trace", "0/1", None)
+    prompt = {"role": "user", "content": actor.reset(17, 0)["observation"]}
+    odd = {"model": 5, "base_url": None, "timeout": "x", "api_key": 5, "seed": 1.5}
+    for name, value in odd.items():
+        result = actor.evaluate(**{"task_id": 17, "seed": 0, "base_url": "http://h/v1", name: value})
+        extra, error = result["extra"], result["error"]
+        assert "was given" in error and (result["score"], result["success"]) == (0.0, False), name
+        assert extra["conversation"] == [prompt, {"role": "assistant", "content": None}]
+        assert (result["task_name"], extra["test_result"], extra["usage"]) == ("Trace", "0/1", None)
     with pytest.raises(OptionError):  # upstream's call fails, too
         actor.evaluate(task_id="x", seed=0, base_url="http://h/v1")
 
@@ -444,13 +438,12 @@ def observe(task_id: int, **arguments: Any) -> str:
     return CodeTraceEnv(task_id=task_id, **arguments).reset(seed=0)[0]
 
 
-@pytest.mark.parametrize("injector", ["safe", "affine"])
-def test_the_injector_is_the_one_of_local_play(injector: str) -> None:
-    actor = TraceActor(ServeOptions(env="trace", injector=injector))
+def test_the_injector_is_the_one_of_local_play() -> None:
     assert observe(3, injector="safe") != observe(3, injector="affine")
-    asked = actor.reset(task_id=3, seed=0)
-    assert asked["observation"] == observe(3, injector=injector)
-    assert asked["info"]["python"] == f"{sys.version_info.major}.{sys.version_info.minor}"
+    for injector in ("safe", "affine"):
+        asked = TraceActor(ServeOptions(env="trace", injector=injector)).reset(task_id=3, seed=0)
+        assert asked["observation"] == observe(3, injector=injector)
+        assert asked["info"]["python"] == f"{sys.version_info.major}.{sys.version_info.minor}"
     with pytest.raises(ArgumentError, match=r"injector: 'afine' was given, .*did you mean 'affine'"):
         TraceActor(ServeOptions(env="trace", injector="afine"))
 

@@ -1,0 +1,223 @@
+"""A run's model for others: merged as the policy was, with a card of what the run was, and sent to a hub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from gamespiel.agents.models.loading import TINY
+from gamespiel.agents.models.weights import HubError
+from gamespiel.agents.runs import checkpoint
+from gamespiel.assembly import make_policy
+from gamespiel.cli import main
+from gamespiel.config import InvalidValueError, saved_config
+from gamespiel.deployment.merging import collect_texts, greatest_change, merge_run, plain_config
+from gamespiel.deployment.publishing import find_licence, publish
+from gamespiel.environments.making import make_one_env
+from task_gym.errors import BackendError
+from tests.agents.hubs import Hub, running
+from tests.gamespiel.runs import quiet, small, train_quietly
+from tests.task_gym.test_files import files_of_at_most
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = train_quietly(
+        small(tmp_path_factory.mktemp("run") / "run", ppo__num_train_steps="2", run__eval_games="0")
+    )
+    evaluation = ["eval", "--checkpoint", str(folder), "--num_episodes", "2"]
+    assert main(evaluation) == 0 and main([*evaluation, "--exact"]) == 0
+    return folder
+
+
+def test_the_merged_model_is_the_policys(run: Path, tmp_path: Path) -> None:
+    """Read by transformers only, from the folder, as whoever gets it does."""
+    change = merge_run(run, tmp_path / "merged", dtype="float32", console=quiet())
+    assert 0 <= change < 1e-4
+    told = json.loads((tmp_path / "merged" / "merged.json").read_text())
+    assert (told["checkpoint"], told["dtype"], told["prompts"]) == ("step-000002", "float32", 16)
+    assert told["learned"] > 0.01 > told["greatest_change"] == change
+    config = plain_config(saved_config(run), "float32")
+    env = make_one_env(config.env)
+    policy = make_policy(config, env)
+    checkpoint.load_policy(policy, checkpoint.find(run))
+    # Servers sample as in training: at temperature 1 from the whole distribution, to the end of turn.
+    sampling = json.loads((tmp_path / "merged" / "generation_config.json").read_text())
+    assert (sampling["do_sample"], sampling["temperature"]) == (True, 1.0)
+    assert (sampling["top_k"], sampling["top_p"]) == (0, 1.0)
+    merged = AutoModelForCausalLM.from_pretrained(tmp_path / "merged")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "merged")
+    assert tokenizer.convert_tokens_to_ids("<|im_end|>") in sampling["eos_token_id"]
+    for text in collect_texts(env, 3):
+        tokens = policy.codec.encode_prompt(text)
+        said = [{"role": "user", "content": text}]
+        assert tokenizer.apply_chat_template(said, add_generation_prompt=True)["input_ids"] == list(tokens)
+        with torch.no_grad():
+            theirs = merged(input_ids=torch.tensor([tokens])).logits[0, -1].log_softmax(-1)
+            ours = policy.model(input_ids=torch.tensor([tokens])).logits[0, -1].log_softmax(-1)
+        assert torch.allclose(theirs, ours, atol=1e-4)
+
+
+def test_weights_have_the_permissions_of_other_files(run: Path, tmp_path: Path) -> None:
+    """safetensors writes for its own user alone, and a server may be another one."""
+    merge_run(run, tmp_path / "merged", console=quiet())
+    for folder in (tmp_path / "merged", checkpoint.find(run)):
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        assert len({path.stat().st_mode for path in files}) == 1
+
+
+def test_nothing_is_left_of_a_model_for_which_there_is_no_space(run: Path, tmp_path: Path) -> None:
+    with files_of_at_most(100_000), pytest.raises(BackendError, match=r"--output: '.*m' cannot be written: "):
+        merge_run(run, tmp_path / "m", console=quiet())
+    assert not (tmp_path / "m").exists()
+
+
+def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["merge", f"{run}@1", "--output", str(tmp_path / "m")]) == 0
+    assert "the log-probability of no likely token changed by more than" in capsys.readouterr().out
+    merged = AutoModelForCausalLM.from_pretrained(tmp_path / "m")
+    assert next(iter(merged.parameters())).dtype == torch.bfloat16
+    assert main(["merge", str(run), "--output", str(tmp_path / "m")]) == 2
+    assert "is there already: name a new folder" in capsys.readouterr().err
+    with pytest.raises(InvalidValueError, match=r"--tolerance: 0.0 was given"):
+        merge_run(run, tmp_path / "n", tolerance=0.0, console=quiet())
+    with pytest.raises(BackendError, match=r"changes by .* nats, .* --tolerance 1e-09; nothing was wr"):
+        merge_run(run, tmp_path / "n", tolerance=1e-9, console=quiet())
+    assert not (tmp_path / "n").exists()
+
+
+def test_gguf_needs_the_converter(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLAMA_CPP", str(tmp_path))
+    with pytest.raises(BackendError, match=r"convert_hf_to_gguf.py of llama.cpp, .*LLAMA_CPP"):
+        merge_run(run, tmp_path / "m", gguf=tmp_path / "m.gguf", console=quiet())
+    assert not (tmp_path / "m").exists()  # before anything is loaded
+    stand_in = "import pathlib, sys; pathlib.Path(sys.argv[3]).write_text(sys.argv[1])"
+    (tmp_path / "convert_hf_to_gguf.py").write_text(stand_in)
+    merge_run(run, tmp_path / "m", gguf=tmp_path / "m.gguf", console=quiet())
+    assert (tmp_path / "m.gguf").read_text() == str(tmp_path / "m")
+    (tmp_path / "convert_hf_to_gguf.py").write_text("import sys; sys.exit('no such architecture')")
+    with pytest.raises(BackendError, match=r"ended with status 1: no such architecture; .*m2 is written"):
+        merge_run(run, tmp_path / "m2", gguf=tmp_path / "m2.gguf", console=quiet())
+
+
+def test_changes_of_unlikely_tokens_do_not_count() -> None:
+    before = torch.tensor([0.6, 0.395, 0.005]).log()
+    after = torch.tensor([0.5, 0.499, 0.001]).log()
+    # Of the second: log(0.499 / 0.395).
+    assert greatest_change(before, after) == pytest.approx(0.2337, abs=1e-3)
+
+
+# -- publishing ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with running() as found:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", found.url)
+        monkeypatch.setattr("huggingface_hub.hf_api.constants.ENDPOINT", found.url)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        monkeypatch.setenv("HF_TOKEN", "hf_secret")
+        yield found
+
+
+def card_of(folder: Path) -> tuple[dict[str, object], str]:
+    _, head, body = (folder / "README.md").read_text().split("---\n", 2)
+    return yaml.safe_load(head), body
+
+
+def test_a_dry_run_writes_the_card_of_adapters_and_sends_nothing(
+    run: Path, tmp_path: Path, hub: Hub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    place = ["merge", str(run), "--output", str(tmp_path / "out"), "--adapters", "--push", "me/kuhn"]
+    assert main([*place, "--dry_run"]) == 0
+    said = capsys.readouterr().out
+    size = (tmp_path / "out" / "adapter_model.safetensors").stat().st_size
+    assert f"{size:,} bytes  adapter_model.safetensors" in said
+    assert "4 files would be uploaded to me/kuhn" in said and hub.asked == []
+    head, body = card_of(tmp_path / "out")
+    assert head == {
+        "license": "apache-2.0",
+        "library_name": "peft",
+        "pipeline_tag": "text-generation",
+        "tags": ["gamespiel", "lora", "ppo", "reinforcement-learning"],
+    }
+    data = json.loads((run / "eval-sampled-kuhn_poker-random.json").read_text())["sampled"]["all"]
+    mean, low, high = data["score"]
+    row = f"| score, {data['episodes']:,} episodes | {mean:.3f} ({low:.3f} to {high:.3f}) |"
+    assert row in body and "kuhn_poker against random, sampled, step-000002" in body
+    share = json.loads((run / "eval-exact-kuhn_poker-random.json").read_text())["exact"]["policy"]["share"]
+    assert f"| share (exact) | {share:.3f} |" in body
+    assert "| `ppo.num_train_steps` | 2 |" in body and str(tmp_path) not in body
+    assert 'model = PeftModel.from_pretrained(model, "me/kuhn")' in body
+    assert (tmp_path / "out" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    base = AutoModelForCausalLM.from_pretrained(TINY)
+    assert PeftModel.from_pretrained(base, tmp_path / "out").peft_config["default"].r == 16
+
+
+def test_a_merged_model_goes_to_a_hub(run: Path, tmp_path: Path, hub: Hub) -> None:
+    publish(run, tmp_path / "out", dtype="float32", push="me/kuhn", private=True, console=quiet())
+    assert hub.made == {"me/kuhn": True}
+    assert hub.tokens == {"Bearer hf_secret"}
+    files = hub.files["me/kuhn"]
+    assert files.keys() == {path.name for path in (tmp_path / "out").iterdir()} >= {
+        "README.md", "config.json", "curves.png", "merged.json", "model.safetensors", "tokenizer.json",
+    }  # fmt: skip
+    assert all(content == (tmp_path / "out" / name).read_bytes() for name, content in files.items())
+    head, body = card_of(tmp_path / "out")
+    assert head["library_name"] == "transformers"
+    assert 'model = AutoModelForCausalLM.from_pretrained("me/kuhn")' in body
+
+
+@pytest.mark.parametrize("token", [True, pytest.param(False, marks=pytest.mark.families)])
+def test_what_a_hub_refuses_is_named(
+    token: bool, run: Path, tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = r"--push me/kuhn: the hub answers with 403"
+    hub.refusal = (403, "Forbidden")
+    if not token:
+        monkeypatch.delenv("HF_TOKEN")
+        monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+        message = "there is no token; set HF_TOKEN"
+    with pytest.raises(HubError, match=message):
+        publish(run, tmp_path / "out", adapters=True, push="me/kuhn", console=quiet())
+    # A refusal of the hub comes after the work, which is kept; a token is asked for before it.
+    assert (tmp_path / "out" / "README.md").exists() == token
+
+
+def test_what_is_refused_before_anything_is_written(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "file").touch()
+    out = tmp_path / "out"
+    with pytest.raises(InvalidValueError, match=r"taken' is there already"):
+        publish(run, taken)
+    with pytest.raises(InvalidValueError, match=r"--push: 'kuhn' was given, allowed: owner/name"):
+        publish(run, out, push="kuhn")
+    with pytest.raises(InvalidValueError, match=r"--gguf: was given with --adapters"):
+        publish(run, out, adapters=True, gguf=tmp_path / "m.gguf")
+    monkeypatch.setattr("gamespiel.deployment.publishing.LICENCES", {})
+    with pytest.raises(InvalidValueError, match=r"the licence of tiny is not known here; give it: --licence"):
+        publish(run, out, push="me/kuhn")
+    assert not out.exists()
+
+
+def test_the_licence_is_the_bases_own(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    assert find_licence(str(tmp_path)) == {}
+    card = (
+        "---\nlanguage: en\nlicense: other\nlicense_name: 'own'\nlicense_link: LICENSE\n---\nlicense: mit\n"
+    )
+    (tmp_path / "README.md").write_text(card)
+    own = {"license": "other", "license_name": "own", "license_link": "LICENSE"}
+    assert find_licence(str(tmp_path)) == own
+    assert find_licence("Qwen/Qwen3-4B") == {"license": "apache-2.0"}
