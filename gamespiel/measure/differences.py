@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -14,9 +14,9 @@ from gamespiel.measure.means import (
     count_deals,
     estimate_mean,
     find_difference,
+    know_mean,
     pool_equally,
 )
-from gamespiel.measure.sequences import find_p_value, follow_mean
 
 POOLED = "all games"
 """The name of the row over all games."""
@@ -56,8 +56,6 @@ class Difference:
         second: The other one.
         game: The game, or ``POOLED``.
         estimate: The mean difference.
-        values: The differences deal by deal (pooled: round by round); empty if the difference is exact.
-        bounds: The least and the greatest that a value can be.
         faults: Deals that are left out, because one of the two had a fault.
         plain_spread: The standard deviation of the differences of scores as they were, if they were reduced.
         low: The interval's lower end: all intervals of the comparison are right with 95%.
@@ -71,8 +69,6 @@ class Difference:
     second: str
     game: str
     estimate: Estimate
-    values: tuple[float, ...]
-    bounds: Bounds
     faults: int = 0
     plain_spread: float | None = None
     low: float = float("nan")
@@ -126,17 +122,17 @@ def compare_columns(first: str, second: str, game: str, columns: Mapping[str, Co
         columns: The results in this game by agent.
     """
     own, other = columns[first], columns[second]
-    bounds = own.bounds[0] - other.bounds[1], own.bounds[1] - other.bounds[0]
     if own.exact is not None and other.exact is not None:
-        return Difference(first, second, game, Estimate(own.exact - other.exact), (), bounds)
+        return Difference(first, second, game, know_mean(own.exact - other.exact))
     values = _subtract(own, other, reduced=True)
-    kept = tuple(value for value in values if value is not None)
+    whole = [value for value in values if value is not None]
     plain = None
     if own.reduced or other.reduced:
         raw = [value for value in _subtract(own, other, reduced=False) if value is not None]
         plain = estimate_mean(raw, (-1.0, 1.0)).spread if raw else None
-    estimate = estimate_mean(kept, bounds) if kept else Estimate(float("nan"), float("inf"))
-    return Difference(first, second, game, estimate, kept, bounds, len(values) - len(kept), plain)
+    bounds = own.bounds[0] - other.bounds[1], own.bounds[1] - other.bounds[0]
+    estimate = estimate_mean(whole, bounds)
+    return Difference(first, second, game, estimate, len(values) - len(whole), plain)
 
 
 def _subtract(own: Column, other: Column, *, reduced: bool) -> list[float | None]:
@@ -150,39 +146,19 @@ def _subtract(own: Column, other: Column, *, reduced: bool) -> list[float | None
     return found
 
 
-def pool_differences(
-    first: str, second: str, columns: Mapping[str, Mapping[str, Column]], singles: Sequence[Difference]
-) -> Difference:
+def pool_differences(singles: Sequence[Difference]) -> Difference:
     """Returns the difference of two agents over all games, each with the same weight.
 
     Args:
-        first: As ``compare_columns`` has it.
-        second: As ``compare_columns`` has it.
-        columns: Game to the results by agent.
-        singles: The differences in each game.
+        singles: Their differences in each game.
     """
-    bounds = (
-        sum(one.bounds[0] for one in singles) / len(singles),
-        sum(one.bounds[1] for one in singles) / len(singles),
-    )
-    estimate = pool_equally([one.estimate for one in singles])
-    per_game = []
-    for own in columns.values():
-        a, b = own[first], own[second]
-        exact = None if a.exact is None or b.exact is None else a.exact - b.exact
-        per_game.append([exact if exact is not None else value for value in _subtract(a, b, reduced=True)])
-    rounds = [
-        sum(value for value in together if value is not None) / len(together)
-        for together in zip(*per_game, strict=False)  # games of a board may have other numbers of deals
-        if None not in together
-    ]
-    values = () if estimate.exact else tuple(rounds)
     plain = None
     if any(one.plain_spread is not None for one in singles):
         spreads = [one.estimate.spread if one.plain_spread is None else one.plain_spread for one in singles]
         plain = math.hypot(*spreads) / len(singles)
     faults = sum(one.faults for one in singles)
-    return Difference(first, second, POOLED, estimate, values, bounds, faults, plain)
+    pooled = pool_equally([one.estimate for one in singles])
+    return Difference(singles[0].first, singles[0].second, POOLED, pooled, faults, plain)
 
 
 def compare_all(
@@ -201,7 +177,7 @@ def compare_all(
         singles = [compare_columns(first, second, game, own) for game, own in columns.items()]
         found += singles
         if len(singles) > 1:
-            found.append(pool_differences(first, second, columns, singles))
+            found.append(pool_differences(singles))
     return finish_family(found, detect=detect, anytime=anytime)
 
 
@@ -216,44 +192,32 @@ def finish_family(
     Args:
         found: The differences.
         detect: The difference for which the needed deals are counted.
-        anytime: Whether somebody looked at the results before all deals were played: then intervals and
-            p-values are those of confidence sequences.
+        anytime: Whether somebody looked at the results before all deals were played. Intervals and p-values
+            are right all the same then, and wider.
     """
     sampled = [one for one in found if not one.estimate.exact]
     confidence = share_confidence(CONFIDENCE, len(sampled))
-    adjusted = iter(adjust_by_holm([_find_p_value(one, anytime) for one in sampled]))
-    return [_finish(one, confidence, detect, anytime, adjusted) for one in found]
+    adjusted = iter(adjust_by_holm([one.estimate.p_value(planned=not anytime) for one in sampled]))
+    return [
+        replace(one, low=one.estimate.mean, high=one.estimate.mean)
+        if one.estimate.exact
+        else _finish(one, confidence, detect, anytime, next(adjusted))
+        for one in found
+    ]
 
 
-def _find_p_value(one: Difference, anytime: bool) -> float:
-    if not one.values:
-        return 1.0
-    return find_p_value(one.values, one.bounds) if anytime else one.estimate.p_value()
-
-
-def _finish(
-    one: Difference, confidence: float, detect: float, anytime: bool, adjusted: Iterator[float]
-) -> Difference:
-    """Returns a difference with its interval, its p-value and the deals that it needs."""
+def _finish(one: Difference, confidence: float, detect: float, anytime: bool, p_value: float) -> Difference:
+    """Returns a sampled difference with its interval, its p-value and the deals that it needs."""
     estimate = one.estimate
-    if estimate.exact:
-        return replace(one, low=estimate.mean, high=estimate.mean)
-    p_value = next(adjusted)
-    if not one.values:
-        return replace(one, low=one.bounds[0], high=one.bounds[1], p_value=p_value)
-    low, high = (
-        map(float, follow_mean(one.values, one.bounds, confidence)[-1])
-        if anytime
-        else estimate.interval(confidence)
-    )
-    deals = len(one.values)
+    low, high = estimate.interval(confidence, planned=not anytime)
+    varied = estimate.spread > 0
     return replace(
         one,
-        low=max(low, one.bounds[0]),
-        high=min(high, one.bounds[1]),
+        low=low,
+        high=high,
         p_value=p_value,
-        needed=count_deals(estimate.spread, detect, confidence) if estimate.spread else None,
-        tells=find_difference(estimate.spread, deals, confidence) if estimate.spread else None,
+        needed=count_deals(estimate, detect, confidence) if varied else None,
+        tells=find_difference(estimate, len(estimate.values), confidence) if varied else None,
     )
 
 

@@ -9,11 +9,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from gamespiel.errors import InvalidValueError
-from task_gym.stats import Z95, interval_of_equals
+from task_gym.stats import MOST_LOST, bound_mean, find_p_value
 
 CONFIDENCE = 0.95
 """The confidence of intervals, before it is shared among the members of a family."""
+
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,79 +27,82 @@ class Estimate:
 
     Attributes:
         mean: The mean.
-        error: Its standard error; 0 if the mean is exact.
-        freedom: Degrees of freedom of the error; infinite for an exact mean.
+        values: The values, shape (rounds, means): a round has one value of each mean that is pooled. Shape
+            (0, means) if all of them are exact, or nothing is known.
+        low: The least that a value can be, shape (means,).
+        high: The greatest that it can be; ``low`` if the mean is exact.
+        error: The mean's standard error; 0 if it is exact.
         deals: Number of values; 0 if the mean is exact.
         spread: Standard deviation of the values; 0 if they are equal or the mean is exact.
-        bounds: The range of the values, if all were equal: then the interval follows from it.
     """
 
     mean: float
+    values: Array
+    low: Array
+    high: Array
     error: float = 0.0
-    freedom: float = math.inf
     deals: int = 0
     spread: float = 0.0
-    bounds: tuple[float, float] | None = None
 
     @property
     def exact(self) -> bool:
         """Whether nothing was sampled."""
-        return self.error == 0.0 and self.bounds is None
+        return bool((self.low == self.high).all())
 
-    def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """Returns the two-sided interval: Student's, or that of equal values."""
-        if self.bounds is not None:
-            return interval_of_equals(self.mean, self.deals, self.bounds, confidence)
-        if self.exact:
-            return self.mean, self.mean
-        half = student_quantile((1 + confidence) / 2, self.freedom) * self.error
-        return self.mean - half, self.mean + half
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest that the mean can be."""
+        return float(self.low.mean()), float(self.high.mean())
 
-    def p_value(self) -> float:
+    def interval(self, confidence: float = CONFIDENCE, *, planned: bool = True) -> tuple[float, float]:
+        """Returns the two-sided interval; see ``bound_mean``, of which it has the arguments."""
+        low, high = bound_mean(self.values, (self.low, self.high), confidence, planned=planned)
+        return min(low, self.mean), max(high, self.mean)
+
+    def p_value(self, *, planned: bool = True) -> float:
         """Returns the two-sided p-value of a mean of 0; of an exact mean, 0 or 1."""
-        if self.bounds is not None:
-            return _p_value_of_equals(self.mean, self.deals, self.bounds)
         if self.exact:
             return float(self.mean == 0)
-        return min(1.0, 2 * student_tail(abs(self.mean) / self.error, self.freedom))
+        return find_p_value(self.values, (self.low, self.high), planned=planned)
+
+
+def know_mean(mean: float) -> Estimate:
+    """Returns a mean that is exact."""
+    ends = np.full(1, mean)
+    return Estimate(mean, np.empty((0, 1)), ends, ends)
 
 
 def estimate_mean(values: Sequence[float], bounds: tuple[float, float]) -> Estimate:
     """Returns the mean of independent values, one per deal.
 
     A deal's seats share its cards and the opponents' noise. They are one cluster, so their mean is one value.
-    If all values are equal, their spread says nothing. The interval is then that of bounded values, as the
-    "rule of three" is for shares.
 
     Args:
-        values: One per deal.
+        values: One per deal, in the order of the deals.
         bounds: The least and the greatest value that a deal can have.
 
     Raises:
-        InvalidValueError: there are no values, or one is outside the bounds.
+        InvalidValueError: a value is outside the bounds.
     """
     low, high = bounds
-    if not values:
-        raise InvalidValueError("a mean over deals needs at least one deal")
     if not all(low - 1e-9 <= value <= high + 1e-9 for value in values):
         raise InvalidValueError(f"values over deals must be in {low:g} … {high:g}, not {list(values)!r:.80}")
-    n = len(values)
+    n, ends = len(values), (np.full(1, low), np.full(1, high))
+    table = np.asarray(values, dtype=np.float64).reshape(n, 1)
+    if not n:
+        return Estimate(math.nan, table, *ends, error=math.inf)
     mean = math.fsum(values) / n
-    variance = math.fsum((value - mean) ** 2 for value in values) / max(1, n - 1)
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / max(1, n - 1))
     # Equal values can differ by rounding.
-    if variance > (1e-9 * (high - low)) ** 2:
-        return Estimate(mean, math.sqrt(variance / n), n - 1, n, math.sqrt(variance))
-    mean = min(max(mean, low), high)
-    ends = interval_of_equals(mean, n, bounds, CONFIDENCE)
-    error = max(mean - ends[0], ends[1] - mean) / Z95
-    return Estimate(mean, error, math.inf, n, 0.0, bounds)
+    spread = 0.0 if spread <= 1e-9 * (high - low) else spread
+    return Estimate(min(max(mean, low), high), table, *ends, spread / math.sqrt(n), n, spread)
 
 
 def pool_equally(estimates: Sequence[Estimate]) -> Estimate:
     """Returns the mean of independent estimates, each with the same weight, whatever its number of deals.
 
-    The degrees of freedom are Welch's and Satterthwaite's. An estimate of equal values counts with the error
-    that its own interval has.
+    The one with the fewest deals decides how many rounds there are. Where another has twice as many, a round
+    has the mean of two of its deals, and so on; deals that are left over count in the mean alone.
 
     Raises:
         InvalidValueError: there are no estimates.
@@ -104,52 +112,46 @@ def pool_equally(estimates: Sequence[Estimate]) -> Estimate:
     if len(estimates) == 1:
         return estimates[0]
     count = len(estimates)
-    mean = math.fsum(one.mean for one in estimates) / count
-    parts = [one.error**2 for one in estimates]
-    total = math.fsum(parts)
-    below = math.fsum(part**2 / one.freedom for part, one in zip(parts, estimates, strict=True))
-    deals = sum(one.deals for one in estimates)
-    spread = math.sqrt(math.fsum(one.spread**2 for one in estimates)) / count
-    freedom = total**2 / below if below else math.inf
-    return Estimate(mean, math.sqrt(total) / count, freedom, deals, spread)
+    rounds = min((len(one.values) for one in estimates if not one.exact), default=0)
+    parts = [
+        np.broadcast_to(one.low, (rounds, len(one.low))) if one.exact else _gather(one.values, rounds)
+        for one in estimates
+    ]
+    return Estimate(
+        math.fsum(one.mean for one in estimates) / count,
+        np.hstack(parts),
+        np.concatenate([one.low for one in estimates]),
+        np.concatenate([one.high for one in estimates]),
+        math.hypot(*(one.error for one in estimates)) / count,
+        sum(one.deals for one in estimates),
+        math.hypot(*(one.spread for one in estimates)) / count,
+    )
 
 
-def student_quantile(probability: float, freedom: float) -> float:
-    """Returns the quantile of Student's distribution; of the normal one for infinite ``freedom``."""
-    from scipy.special import ndtri, stdtrit  # here, because it takes a good part of a second
-
-    return float(ndtri(probability) if math.isinf(freedom) else stdtrit(freedom, probability))
-
-
-def student_tail(value: float, freedom: float) -> float:
-    """Returns the probability that a variable with Student's distribution is above ``value``."""
-    from scipy.special import ndtr, stdtr
-
-    return float(ndtr(-value) if math.isinf(freedom) else stdtr(freedom, -value))
-
-
-def _p_value_of_equals(value: float, n: int, bounds: tuple[float, float]) -> float:
-    """Returns the p-value of a mean of 0 if all ``n`` variables were ``value``, by the same inequality."""
-    low, high = bounds
-    if value == 0:
-        return 1.0
-    ratio = -low / (value - low) if value > 0 else high / (high - value)
-    return float(min(1.0, 2 * max(0.0, ratio) ** n))
+def _gather(values: Array, rounds: int) -> Array:
+    """Returns the means of as many neighbours as make so many rounds."""
+    each = len(values) // max(1, rounds)
+    gathered: Array = values[: rounds * each].reshape(rounds, max(1, each), -1).mean(axis=1)
+    return gathered
 
 
 POWER = 0.8
 """The probability with which a difference is to be found if it is there."""
 
+MOST_DEALS = 10**9
+"""More deals are not counted."""
+
 
 def count_deals(
-    spread: float, difference: float, confidence: float = CONFIDENCE, power: float = POWER
+    estimate: Estimate, difference: float, confidence: float = CONFIDENCE, power: float = POWER
 ) -> int:
-    """Returns the deals after which a two-sided test finds a true difference with probability ``power``.
+    """Returns the deals after which a true difference from 0 is found with probability ``power``.
 
-    Half of the squared deviate is Guenther's correction (1981) for a spread that has to be estimated.
+    They are a number that is fixed before, with the spread and the bounds of an estimate: what bets against a
+    mean of 0 win then.
 
     Args:
-        spread: Standard deviation of a deal's difference.
+        estimate: Has the spread. It is above 0.
         difference: The true difference, above 0.
         confidence: The confidence of the test's interval.
         power: The probability.
@@ -159,14 +161,45 @@ def count_deals(
     """
     if not difference > 0:
         raise InvalidValueError(f"the difference to tell must be above 0, not {difference}")
-    known = (_deviates(confidence, power) * spread / difference) ** 2
-    return math.ceil(known + student_quantile((1 + confidence) / 2, math.inf) ** 2 / 2)
+    few, many = 0, 1
+    while not _finds(estimate, many, difference, confidence, power) and many < MOST_DEALS:
+        few, many = many, 2 * many
+    while many - few > 1:
+        middle = (few + many) // 2
+        if _finds(estimate, middle, difference, confidence, power):
+            many = middle
+        else:
+            few = middle
+    return many
 
 
-def find_difference(spread: float, deals: int, confidence: float = CONFIDENCE, power: float = POWER) -> float:
-    """Returns the least true difference that a test of so many deals finds with probability ``power``."""
-    return _deviates(confidence, power) * spread / math.sqrt(deals)
+def find_difference(
+    estimate: Estimate, deals: int, confidence: float = CONFIDENCE, power: float = POWER
+) -> float:
+    """Returns the least true difference that a test of so many deals finds with probability ``power``.
+
+    It is the largest that there can be if no other is found.
+    """
+    small, large = 0.0, max(map(abs, estimate.bounds))
+    for _ in range(40):
+        middle = (small + large) / 2
+        if _finds(estimate, deals, middle, confidence, power):
+            large = middle
+        else:
+            small = middle
+    return large
 
 
-def _deviates(confidence: float, power: float) -> float:
-    return student_quantile((1 + confidence) / 2, math.inf) + student_quantile(power, math.inf)
+def _finds(estimate: Estimate, deals: int, difference: float, confidence: float, power: float) -> bool:
+    """Returns whether bets on so many deals win enough against a mean of 0 with probability ``power``."""
+    from scipy.special import ndtri  # here, because it takes a good part of a second
+
+    means = len(estimate.low)
+    needed = math.log(2 / (1 - confidence))
+    risk = float(max(-estimate.low.min(), estimate.high.max()))
+    variance = estimate.spread**2
+    # The prior that the bets begin with counts as one deal.
+    seen = variance + float(((estimate.high - estimate.low) ** 2).sum()) / (4 * means**2 * deals)
+    bet = min(math.sqrt(2 * needed / (deals * seen)), MOST_LOST * means / risk)
+    expected = deals * (bet * difference - bet**2 * (variance + difference**2 / means) / 2)
+    return bool(expected - float(ndtri(power)) * bet * math.sqrt(deals * variance) >= needed)

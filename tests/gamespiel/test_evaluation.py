@@ -91,7 +91,9 @@ def test_first_in_kuhn_poker_by_hand(tmp_path: Path) -> None:
         # The interval has 1.96 standard errors on each side.
         assert (high - low) / 2 == pytest.approx(1.96 * error, rel=0.1)
         score = sampled[name]["score"]
-        assert score == pytest.approx([(bound + 2) / 4 for bound in (mean, low, high)])
+        # Bets need a little more: sqrt(2 log 40) = 2.7 standard errors at most, beside few deals' doubt.
+        assert score[0] == pytest.approx((mean + 2) / 4) and score[1] < 3 / 8 < score[2]
+        assert (high - low) / 4 < score[2] - score[1] < 1.4 * (high - low) / 4
         assert sampled[name]["success"][1] < 1 / 4 < sampled[name]["success"][2]
     assert sampled["seat 0"]["length"] == pytest.approx(3 / 2, abs=4 * math.sqrt(1 / 4 / games))
     assert sampled["seat 1"]["length"] == 1
@@ -247,7 +249,8 @@ def test_tables_are_whole_in_a_narrow_terminal(tmp_path: Path) -> None:
     for row in results["sampled"].values():
         mean, low, high = row["success"]
         figures = [f"{mean:.1%}", f"{100 * low:.1f}–{100 * high:.1f}", f"{row['score'][0]:.3f}"]
-        figures += [f"± {(row['score'][2] - row['score'][0]):.3f}", f"{row['length']:.2f}"]
+        score, least, most = row["score"]
+        figures += [f"± {max(score - least, most - score):.3f}", f"{row['length']:.2f}"]
         assert [figure for figure in figures if figure not in text] == []
     assert "illegal moves: share of moves that the game refused" in " ".join(text.split())
     _, text = evaluate_aloud(EvalOptions(config(*KUHN), agent="random", exact=True, output=output), width=60)

@@ -112,15 +112,18 @@ def _summarize_agent(
             cell |= _describe(estimate)
         cell["against"] = _score_anchors(deals.get(task, []))
         cells[task] = cell
-    found: dict[str, Any] = {"tasks": cells, "tasks_played": len(pooled)}
+    planned = sum(unit[1] in cells for unit in board.list_units(name))
+    counted = sum(len(deals.get(task, [])) for task in tasks)
+    found: dict[str, Any] = {"tasks": cells, "tasks_played": len(pooled), "missing": planned - counted}
     if pooled:
         found |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, tasks, deals)}
     return found
 
 
 def _describe(estimate: Estimate) -> dict[str, Any]:
-    low, high = estimate.interval()
-    return {"score": estimate.mean, "low": max(low, BOUNDS[0]), "high": min(high, BOUNDS[1])}
+    # Boards are extended, and read after every extension.
+    low, high = estimate.interval(planned=False)
+    return {"score": estimate.mean, "low": low, "high": high}
 
 
 def _score_anchors(deals: Sequence[Sequence[Row]]) -> dict[str, dict[str, Any]]:
@@ -148,10 +151,9 @@ def _compare_all(names: Sequence[str], columns: Columns) -> list[dict[str, Any]]
     found, tasks = [], []
     for first, second in combinations(names, 2):
         singles = [compare_columns(first, second, task, own) for task, own in columns.items()]
-        singles = [single for single in singles if single.values]
+        singles = [single for single in singles if single.estimate.deals]
         if singles:
-            both = {single.game: columns[single.game] for single in singles}
-            found.append(pool_differences(first, second, both, singles))
+            found.append(pool_differences(singles))
             tasks.append(len(singles))
     return [
         {
@@ -164,7 +166,7 @@ def _compare_all(names: Sequence[str], columns: Columns) -> list[dict[str, Any]]
             "high": one.high,
             "p_value": one.p_value,
         }
-        for one, count in zip(finish_family(found), tasks, strict=True)
+        for one, count in zip(finish_family(found, anytime=True), tasks, strict=True)
     ]
 
 

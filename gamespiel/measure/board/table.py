@@ -12,11 +12,12 @@ from gamespiel.report.tables import Grid
 from gamespiel.report.text import make_harmless
 
 NOTE = (
-    "score: mean over the tasks that the agent entered, each with the same weight; ± is a 95% interval, "
-    "clustered by deal. rating: Elo points from the scores against the anchors, whose ratings are fixed "
-    "(random has 0), mean over the games, with a 95% interval from resampled deals; an agent with one deal "
-    "of a game has none. Scores and ratings of agents that entered other tasks are not alike: see the paired "
-    "differences."
+    "score: mean over the tasks that the agent entered, each with the same weight, with a 95% interval that "
+    "is right however often the board is read; a deal is one value. missing: deals of the plan that do not "
+    "count, since they or earlier ones were not played, or taken away. rating: Elo points from the scores "
+    "against the anchors, whose ratings are fixed (random has 0), mean over the games, with a 95% interval "
+    "from resampled deals; an agent with one deal of a game has none. Scores and ratings of agents that "
+    "entered other tasks are not alike: see the paired differences."
 )
 """Printed below the tables."""
 
@@ -72,13 +73,13 @@ def describe_agent(found: Mapping[str, Any], name: str) -> Sequence[str]:
     rating, interval = format_rating(own["rating"])
     entered = [cell for cell in own["tasks"].values() if "refused" not in cell]
     deals = sorted({cell["deals"] for cell in entered})
-    half = (own["high"] - own["low"]) / 2
     faults = sum(cell["faults"] for cell in entered)
     return (
-        f"{own['score']:.3f} ± {half:.3f}",
+        f"{own['score']:.3f}\n{own['low']:.2f} … {own['high']:.2f}",
         rating,
         interval,
         f"{own['tasks_played']}/{len(entered)} of {len(own['tasks'])}",
-        f"{deals[0]}" if len(deals) == 1 else f"{deals[0]} … {deals[-1]}",
+        (f"{deals[0]}" if len(deals) == 1 else f"{deals[0]} … {deals[-1]}")
+        + (f"\n{own['missing']} missing" if own["missing"] else ""),
         f"{sum(cell['episodes'] for cell in entered):,}" + (f"\n{faults} faults" if faults else ""),
     )

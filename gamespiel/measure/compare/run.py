@@ -267,7 +267,10 @@ class _Run:
             "anytime": self._options.until_clear,
             "stopped_early": self.rounds < self._options.num_episodes,
             "agents": {
-                name: {game: _column_to_dict(known[game], own[name]) for game, own in columns.items()}
+                name: {
+                    game: _column_to_dict(known[game], own[name], planned=not self._options.until_clear)
+                    for game, own in columns.items()
+                }
                 for name, known in self.known.items()
             },
             "differences": [difference.to_dict() for difference in self.compare()],
@@ -334,14 +337,14 @@ def _estimate_score(known: Knowledge, seat: int | None, row: Row) -> float:
     return known.estimators[seat].estimate(row["history"], score)
 
 
-def _column_to_dict(known: Knowledge, column: Column) -> dict[str, Any]:
+def _column_to_dict(known: Knowledge, column: Column, *, planned: bool) -> dict[str, Any]:
     if known.cell is not None:
         return {"exact": known.cell.to_dict()}
     values = [value for value in column.estimates if value is not None]
     found: dict[str, Any] = {"deals": len(values), "faults": len(column.estimates) - len(values)}
     if values:
         estimate = estimate_mean(values, column.bounds)
-        low, high = estimate.interval()
+        low, high = estimate.interval(planned=planned)
         found |= {"score": estimate.mean, "low": low, "high": high, "spread": estimate.spread}
     found |= {"estimates": list(column.estimates), "scores": list(column.scores)}
     return found | {"reduced": known.estimators is not None, "why_not_exact": known.reason}

@@ -21,8 +21,8 @@ NOTE = (
 """Printed below the differences."""
 
 ANYTIME = (
-    "Play was looked at, and could stop as soon as it was clear: intervals and p are those of confidence "
-    "sequences, which are right whenever one stops."
+    "Play was looked at, and could stop as soon as it was clear: intervals and p are right whenever one "
+    "stops, and wider for it."
 )
 
 
@@ -52,8 +52,9 @@ def _make_scores(title: str, agents: Mapping[str, Mapping[str, Any]]) -> Grid:
                     f"{exact['exploitability']:.4f}",
                 )
                 continue
-            half = (cell["high"] - cell["low"]) / 2 if "score" in cell else math.nan
-            score = f"{cell['score']:.3f} ± {half:.3f}" if "score" in cell else "-"
+            score = "-"
+            if "score" in cell:
+                score = f"{cell['score']:.3f}\n{cell['low']:.3f} … {cell['high']:.3f}"
             faults = f"\n{cell['faults']:,} faults" if cell["faults"] else ""
             table.add_row(f"  {game}", score, f"{cell['deals']:,}{faults}", "", "")
     return table

@@ -314,15 +314,13 @@ AFTER = [("hex", 1.0), ("go", 0.5), ("hex", 1.0), ("chess", None), ("go", 0.75)]
 
 
 def test_differences_are_by_game_and_over_all() -> None:
-    """hex: 1 and 0, mean 1/2, deviation 1/√2, error 1/2; go: 0 and 1/2, half of that; chess: a fault."""
+    """hex: 1 and 0, go: 0 and 1/2; chess had a fault."""
     rows = pair_scores(BEFORE, AFTER)
     assert list(rows) == ["go", "hex", "all"]
     assert rows["hex"][:3] == (2, 0.5, 1.0) and rows["go"][:3] == (2, 0.375, 0.625)
-    assert rows["hex"].change == pytest.approx((0.5, 0.5 - 0.98, 0.5 + 0.98), abs=1e-3)
-    assert rows["go"].change == pytest.approx((0.25, 0.25 - 0.49, 0.25 + 0.49), abs=1e-3)
-    # All: 1, 0, 0, 1/2: mean 3/8; the squares of the deviations sum to 25/64 + 2 × 9/64 + 1/64 = 11/16.
-    error = 1.96 * (11 / 16 / 3 / 4) ** 0.5
-    assert rows["all"].change == pytest.approx((0.375, 0.375 - error, 0.375 + error), abs=1e-3)
+    # Two differences in [-1, 1] say next to nothing: a bet wins 3/4 of its stake at most, and 40 are needed.
+    assert rows["hex"].change == (0.5, -1.0, 1.0) and rows["go"].change == (0.25, -1.0, 1.0)
+    assert rows["all"].change[0] == 0.375
     assert rows["all"].episodes == 4
 
 
@@ -339,9 +337,8 @@ def test_a_table_of_pairs() -> None:
     assert lines[0] == ["score", "episodes", "before", "after", "change", "95%", "interval"]
     console.print(make_pairs_table(pair_scores([("a", 0.0), ("b", 0.0)], [("a", 0.0), ("b", 1.0)])))
     last = shown(console).splitlines()[-2].split()
-    # One difference of 1, of those in [-1, 1]: -1 + 2 x 0.025.
-    assert last == ["b", "1", "0.000", "1.000", "+1.000", "-0.950", "…", "+1.000"]
-    assert lines[3] == ["hex", "2", "0.500", "1.000", "+0.500", "-0.480", "…", "+1.480"]
+    assert last == ["b", "1", "0.000", "1.000", "+1.000", "-1.000", "…", "+1.000"]
+    assert lines[3] == ["hex", "2", "0.500", "1.000", "+0.500", "-1.000", "…", "+1.000"]
 
 
 def test_an_error_of_null_is_none() -> None:
@@ -352,11 +349,11 @@ def test_an_error_of_null_is_none() -> None:
     assert rows["all"].score is not None and rows["all"].score.mean == 1.0
 
 
-def test_two_equal_scores_leave_doubt(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of scores in [0, 1]: 3/4 sqrt(0.025) = 0.119, and 1 - 1/4 sqrt(0.025) = 0.960."""
-    played: dict[str, Any] = {"score": 0.75, "success": True, "error": None, "extra": {}}
-    Console(width=100).print(endpoint_table("two", rows_of([played] * 2, lambda record: []), Usage(), None))
-    assert "0.119–0.960" in capsys.readouterr().out
+def test_ten_equal_scores_leave_doubt(capsys: pytest.CaptureFixture[str]) -> None:
+    """All ones: 0.75 / (40^0.1 - 0.25) = 0.627, as each of ten bets against it wins the tenth root of 40."""
+    played: dict[str, Any] = {"score": 1.0, "success": True, "error": None, "extra": {}}
+    Console(width=100).print(endpoint_table("ten", rows_of([played] * 10, lambda record: []), Usage(), None))
+    assert "0.627–1.000" in capsys.readouterr().out
 
 
 def test_results_have_the_names_of_runs_and_models() -> None:

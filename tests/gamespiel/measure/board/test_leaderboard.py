@@ -311,8 +311,8 @@ def test_the_page_has_tables_and_games(board: Path, tmp_path: Path) -> None:
     assert {game["game"] for game in games} == {"trace/strings", "blackjack", "leduc_poker", "goofspiel"}
     text = "".join(reader.texts)
     assert data["sha256"] in text and "Paired differences" in text
-    score = data["results"]["games"]["agents"]["first"]["score"]
-    assert f"{score:.3f} ±" in text
+    first = data["results"]["games"]["agents"]["first"]
+    assert f"{first['score']:.3f}\n{first['low']:.2f} … {first['high']:.2f}" in text
     assert "src" not in reader.attributes and not any(name.startswith("on") for name in reader.attributes)
     assert not re.search(r"(https?:)?//[a-z]", html.read_text().replace("http://www.w3.org", ""))
     with pytest.raises(InvalidValueError, match=r"--html must end in .html"):

@@ -1,0 +1,110 @@
+"""Measures how often intervals of comparisons are wrong: `python -m benchmarks.coverage`.
+
+Two agents are simulated whose true difference is known, and their deals go through the functions of a
+comparison and of a board. A family, the intervals of all games and of their mean, is wrong if one of its
+members is. At most 5% of families may be. Student's intervals of the same deals stand beside them.
+
+Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+from benchmarks.ending import end, make_parser, parse
+from benchmarks.machine import machine
+from gamespiel.measure.differences import Column, compare_all, share_confidence
+
+Array = npt.NDArray[np.float64]
+Draw = Callable[[np.random.Generator, tuple[int, int]], Array]
+
+
+def win_rarely(chance: float) -> Draw:
+    """Returns deals of two seats, each of which is won with this probability."""
+    return lambda generator, shape: (generator.random((*shape, 2)) < chance).mean(axis=-1)
+
+
+def differ(values: Sequence[float], chances: Sequence[float]) -> Draw:
+    """Returns deals with these values; the seats of a deal are alike."""
+    return lambda generator, shape: generator.choice(np.asarray(values), shape, p=chances)
+
+
+MEANS = np.linspace(0.1, 0.9, 22)
+
+
+def win_apart(generator: np.random.Generator, shape: tuple[int, int]) -> Array:
+    """Returns deals of games that are won with ``MEANS``."""
+    return (generator.random(shape) < MEANS[:, None]).astype(float)
+
+
+CASES: dict[str, tuple[Draw, float | Array, int, tuple[int, ...]]] = {
+    "2% of seats are won": (win_rarely(0.02), 0.02, 8, (100,)),
+    "5% of seats are won": (win_rarely(0.05), 0.05, 8, (100,)),
+    "1% of seats are won": (win_rarely(0.01), 0.01, 1, (300,)),
+    "0 with 90%, 1 with 10%": (differ((0.0, 1.0), (0.9, 0.1)), 0.1, 1, (2, 5, 10, 30, 300)),
+    "-1 with 10%, 0.1 with 90%": (differ((-1.0, 0.1), (0.1, 0.9)), -0.01, 1, (10, 30, 300)),
+    "ties with 90%": (differ((-1.0, 0.0, 1.0), (0.05, 0.9, 0.05)), 0.0, 4, (10, 100)),
+    "even": (differ((-1.0, 0.0, 1.0), (0.25, 0.5, 0.25)), 0.0, 4, (30, 300)),
+    "means from 0.1 to 0.9": (win_apart, MEANS, 22, (3, 30)),
+}
+"""What is drawn, its mean or those of the games, and how many games and deals there are."""
+
+
+def simulate(
+    draw: Draw, mean: float | Array, games: int, deals: int, families: int, seed: int
+) -> dict[str, float]:
+    """Returns the shares of families that are wrong, and widths over that of Student's interval."""
+    generator, names = np.random.default_rng([seed, games, deals]), ("first", "second")
+    wrong = {"planned": 0, "looked at": 0, "Student": 0}
+    widths: dict[str, list[float]] = {"planned": [], "looked at": []}
+    truths = np.broadcast_to(mean, games)
+    family_truths = [*truths, truths.mean()] if games > 1 else truths
+    still = Column((0.0,) * deals, (0.0,) * deals, (0.0, 0.0))
+    for _ in range(families):
+        values = draw(generator, (games, deals))
+        columns = {}
+        for game, row in enumerate(values):
+            scores = tuple(row.tolist())
+            columns[f"game {game}"] = {"first": Column(scores, scores, (-1.0, 1.0)), "second": still}
+        error = values.std(axis=1, ddof=1) / math.sqrt(deals)
+        half = error * stdtrit(deals - 1, (1 + share_confidence(0.95, len(family_truths))) / 2)
+        wrong["Student"] += bool((abs(values.mean(axis=1) - truths) > half + 1e-12).any())
+        for name, anytime in (("planned", False), ("looked at", True)):
+            family = compare_all(names, columns, detect=0.05, anytime=anytime)
+            wrong[name] += not all(
+                one.low <= true <= one.high for one, true in zip(family, family_truths, strict=True)
+            )
+            if half[0] > 1e-9:
+                widths[name].append((family[0].high - family[0].low) / min(2.0, 2 * float(half[0])))
+    shares = {f"{name}, wrong": count / families for name, count in wrong.items()}
+    return shares | {f"{name}, width": float(np.mean(own)) for name, own in widths.items() if own}
+
+
+def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
+    """Runs the benchmark; returns its results."""
+    parser = make_parser("coverage", __doc__)
+    parser.add_argument("--families", type=int, default=400, help="families that are simulated of each case")
+    parser.add_argument("--seed", type=int, default=0, help="the seed (default: 0)")
+    options = parse(parser, argv)
+    cases = []
+    for name, (draw, mean, games, sizes) in CASES.items():
+        for deals in sizes:
+            found = simulate(draw, mean, games, deals, options.families, options.seed)
+            cases.append({"differences": name, "games": games, "deals": deals, **found})
+            shares = ", ".join(f"{key} {value:.3f}" for key, value in found.items())
+            print(f"{name}, {games} x {deals}: {shares}", flush=True)
+    results = {
+        "benchmark": "coverage", "families": options.families, "seed": options.seed, "cases": cases,
+        "machine": machine(),
+    }  # fmt: skip
+    return end(results, options.out)
+
+
+if __name__ == "__main__":
+    main()
