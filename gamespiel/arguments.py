@@ -337,3 +337,7 @@ def add_verify_options(parser: ArgumentParser) -> None:
     parser.add_argument("board", type=Path, metavar="FILE", help="a file of gamespiel leaderboard")
     _flag(parser, "quick", "do not search again: moves of searches only have to be legal")
     _number(parser, "processes", 1, "processes that play")
+    text = "models that play a share of their deals again: a run's folder, or model:PRESET"
+    _option(parser, "replay_models", "NAME=AGENT", text, nargs="+", default=[])
+    _number(parser, "share", 0.1, "the share of a model's deals that it plays again", "SHARE")
+    _option(parser, "seed", "N", "draws these deals; one that nobody knew if it is not given", int)

@@ -197,4 +197,11 @@ def run_verify(args: argparse.Namespace, overrides: Overrides) -> None:
     """Play every game of a board again, and say what is wrong."""
     from gamespiel.measure.board.verification import verify_board
 
-    verify_board(args.board, quick=args.quick, processes=args.processes)
+    verify_board(
+        args.board,
+        quick=args.quick,
+        processes=args.processes,
+        models=args.replay_models,
+        share=args.share,
+        seed=args.seed,
+    )

@@ -33,6 +33,7 @@ from gamespiel.measure.board.file import (
     BoardError,
     digest_episodes,
     keep_units,
+    load_board,
     parse_board,
     read_bytes,
     render,
@@ -78,7 +79,14 @@ class Report:
 
 
 def verify_board(
-    path: Path, *, quick: bool = False, processes: int = 1, console: Console | None = None
+    path: Path,
+    *,
+    quick: bool = False,
+    processes: int = 1,
+    models: Sequence[str] = (),
+    share: float = 0.1,
+    seed: int | None = None,
+    console: Console | None = None,
 ) -> Report:
     """Plays everything of a board again; prints what is wrong.
 
@@ -86,6 +94,9 @@ def verify_board(
         path: The file.
         quick: Whether moves of searches only have to be legal, and are not searched again.
         processes: Processes that play.
+        models: Models that play a share of their deals again; see ``replay_models``.
+        share: See ``replay_models``.
+        seed: See ``replay_models``.
         console: Where to print.
 
     Raises:
@@ -96,6 +107,10 @@ def verify_board(
     if not 1 <= processes <= 256:
         raise InvalidValueError(f"--processes must be 1 … 256, not {processes}")
     report = inspect_board(path, quick=quick, processes=processes, console=console)
+    if models and not report.findings:
+        from gamespiel.measure.board.model_replay import replay_models  # loads PyTorch
+
+        report.findings += replay_models(load_board(path), models, share, seed, console)
     for said, lines in (("WRONG", report.findings), ("note", report.notes)):
         for line in lines[:MOST_SHOWN]:
             console.print(f"{said}: {line}", soft_wrap=True, markup=False, highlight=False)

@@ -173,6 +173,40 @@ def test_a_model_that_is_here_plays_and_its_choices_are_legal(small: None, tmp_p
     assert data["results"]["games"]["agents"]["tiny"]["tasks_played"] == 3
 
 
+def test_a_model_plays_its_deals_again(
+    small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who draws other noise, and keeps what went well, has legal moves of the right probabilities."""
+    path, again = tmp_path / "model.json", ["--replay_models", "tiny=model:tiny", "--share", "1"]
+    play(path, "tiny=model:tiny")
+    assert main(["verify", str(path), *again, "--seed", "5"]) == 0
+    # Of three deals one is 5%, and all are drawn.
+    assert "3 of 3 deals are played again, drawn by seed 5; if 1 are forged" in capsys.readouterr().out
+    report = forge(path, lambda data: data["agents"][0]["episodes"][0]["chances"].__setitem__(0, 0.9))
+    assert report.findings == []
+    assert main(["verify", str(path.with_name("forged.json")), *again]) == 2
+    assert "chances: number 0 is 0.9 on the board" in capsys.readouterr().out
+    draw_seed = DealSet.draw_seed
+
+    def draw_other_noise(self: DealSet, stream: str, *address: object) -> int:
+        return 1 if stream == "noise" else draw_seed(self, stream, *address)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DealSet, "draw_seed", draw_other_noise)
+        play(tmp_path / "drawn.json", "tiny=model:tiny")
+    assert inspect_board(tmp_path / "drawn.json").findings == []
+    assert main(["verify", str(tmp_path / "drawn.json"), *again]) == 2
+    assert "on the board, and" in capsys.readouterr().out
+    others = {
+        "tiny=model:smollm2-135m": "'tiny': model is 'tiny' on the board, and 'HuggingFaceTB/SmolLM2",
+        "tine=model:tiny": "'tine': the board has 'tiny'; did you mean 'tiny'?",
+        "tiny=first": "'first' is no model that is here",
+    }
+    for given, said in others.items():
+        assert main(["verify", str(path), "--quick", "--replay_models", given]) == 2
+        assert said in "".join(capsys.readouterr())
+
+
 def test_a_model_that_sees_no_list_is_asked_for_names(small: None, tmp_path: Path) -> None:
     path = tmp_path / "names.json"
     data = play(path, "tiny=model:tiny", "random", track="unlisted", games=8)

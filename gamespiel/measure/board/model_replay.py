@@ -1,0 +1,122 @@
+"""``gamespiel verify --replay_models``: a random share of a model's deals, played again by the model itself.
+
+Who verifies draws the share. An author who knew which deals are drawn would forge only the others.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+
+import numpy as np
+from rich.console import Console
+
+from gamespiel.errors import InvalidValueError
+from gamespiel.measure.agents import Agent
+from gamespiel.measure.board.agents import describe, read_agents
+from gamespiel.measure.board.file import Board
+from gamespiel.measure.board.players import make_player
+from gamespiel.measure.journal import Row
+from gamespiel.measure.options import EndpointOptions
+from gamespiel.measure.play import Match
+from task_gym.errors import nearest, shown
+
+NEAR = 0.01
+"""How far a probability may be off: other processors and types round in another way."""
+
+FORGED = 0.05
+"""The share of forged deals whose chance to be found is said."""
+
+
+def replay_models(
+    board: Board, models: Sequence[str], share: float, seed: int | None, console: Console
+) -> list[str]:
+    """Plays a share of the deals of each model again; returns what is not as the board says.
+
+    A model's moves follow from its probabilities and from noise that the deal decides, so a forged move, or
+    one of another model, shows as soon as its deal is drawn.
+
+    Args:
+        board: The board, whose episodes are those of its deals.
+        models: As NAME=AGENT: what the board calls it, and a run's folder or ``model:PRESET``.
+        share: The share of its deals, in (0, 1]; at least one is drawn.
+        seed: Draws them; None for one that nobody knew before. It is printed.
+        console: Where to print.
+
+    Raises:
+        InvalidValueError: the share is out of range, the board has no such model, or it is none.
+    """
+    if not 0 < share <= 1:
+        raise InvalidValueError(f"--share must be above 0 and at most 1, not {share}")
+    agents = read_agents(models, board.track)
+    for agent in agents:
+        if agent.name not in board.entries:
+            names = tuple(board.entries)
+            raise InvalidValueError(
+                f"--replay_models {shown(agent.name)}: the board has {', '.join(map(shown, names))}"
+                f"{nearest(agent.name, names)}"
+            )
+        if agent.config is None:
+            raise InvalidValueError(
+                f"--replay_models {shown(agent.name)}: {shown(agent.spec)} is no model that is here; "
+                "allowed: NAME=AGENT with a run's folder or model:PRESET"
+            )
+    seed = secrets.randbits(64) if seed is None else seed
+    return [line for agent in agents for line in _replay_model(board, agent, share, seed, console)]
+
+
+def _replay_model(board: Board, agent: Agent, share: float, seed: int, console: Console) -> list[str]:
+    entry, here = board.entries[agent.name], describe(agent, board.track)
+    keys = {*entry, *here} - {"agent", "checkpoint"}
+    other = sorted(key for key in keys if entry.get(key) != here.get(key))
+    if other:
+        return [
+            f"{shown(agent.name)}: {key} is {shown(entry.get(key))} on the board, and {shown(here.get(key))} "
+            f"of {shown(agent.spec)}"
+            for key in other
+        ]
+    units = board.list_counted(agent.name)
+    count = math.ceil(share * len(units))
+    drawn = sorted(np.random.default_rng(seed).choice(len(units), count, replace=False).tolist())
+    forged = math.ceil(FORGED * len(units))
+    chance = 1 - math.comb(len(units) - forged, count) / math.comb(len(units), count)
+    console.print(
+        f"{shown(agent.name)}: {count:,} of {len(units):,} deals are played again, drawn by seed {seed}; if "
+        f"{forged:,} are forged, one of them is among these with {chance:.1%}",
+        soft_wrap=True,
+        markup=False,
+    )
+    player = make_player(agent, board.deals, board.track, EndpointOptions())
+    problems: list[str] = []
+    try:
+        for unit in (units[place] for place in drawn):
+            rows = board.played[unit]
+            matches = board.deals.list_matches(*unit[1:])
+            played = dict[int, Row]()
+
+            def keep(match: Match, row: Row, played: dict[int, Row] = played) -> None:
+                played[match.place] = row
+
+            player.play(matches, keep, lambda over, turns: None)
+            for match, row in zip(matches, rows, strict=True):
+                if problem := _compare(row, played[match.place]):
+                    problems.append(f"{shown(agent.name)}, {match}: {problem}")
+    finally:
+        player.close()
+    return problems
+
+
+def _compare(row: Row, played: Row) -> str:
+    """Returns in what an episode is not the model's; "" if in nothing."""
+    for key in ("history", "replies"):
+        theirs, ours = row.get(key) or [], played.get(key) or []
+        for at, (a, b) in enumerate(zip(theirs, ours, strict=False)):
+            if a != b:
+                return f"{key}: number {at} is {a!r:.80} on the board, and {b!r:.80} of the model"
+        if len(theirs) != len(ours):
+            return f"{key}: the board has {len(theirs)}, and the model {len(ours)}"
+    for at, (a, b) in enumerate(zip(row.get("chances", []), played.get("chances", []), strict=False)):
+        if abs(a - b) > NEAR:
+            return f"chances: number {at} is {a} on the board, and {b} of the model"
+    return ""
