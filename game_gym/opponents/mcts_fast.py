@@ -7,6 +7,9 @@ so are its moves: scores that are compared with others' are those against ``mcts
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pickle import UnpicklingError
 from typing import Any
 
 from game_gym.opponents.mcts import UCT_C, check_search, name_search, read_budget
@@ -54,13 +57,34 @@ class FastMctsOpponent:
         """Returns the move that the search visited most, or proved best."""
         from game_gym.opponents.fast.noise import make_noise
 
-        noise = make_noise(self._seed, view.state.move_number())
         start, budget = self._rules.read(view.state), self._budget
-        return int(self._search(start, budget.simulations, budget.rollouts, UCT_C, noise))
+        try:
+            noise = make_noise(self._seed, view.state.move_number())
+            return int(self._search(start, budget.simulations, budget.rollouts, UCT_C, noise))
+        except (UnpicklingError, EOFError) as error:  # the first call reads what was compiled earlier
+            folder = self._search.stats.cache_path
+            raise OpponentError(
+                f"opponent: {NAME!r} was given, and a file of Numba's cache in {folder!r} cannot be read "
+                f"({error}), as after a full disk: remove that folder, and the next search compiles again"
+            ) from error
 
 
 def _load(name: str) -> Any:
     """Returns a game's compiled rules, and the search in them."""
+    if (disabled := os.environ.get("NUMBA_DISABLE_JIT", "0")) not in ("", "0"):
+        raise OpponentError(
+            f"opponent: {NAME!r} was given, and NUMBA_DISABLE_JIT={disabled} lets Numba compile nothing; "
+            "allowed: 0, or without the variable"
+        )
+    if folder := os.environ.get("NUMBA_CACHE_DIR"):
+        try:  # Numba itself would take another folder without a word
+            os.makedirs(folder, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise OpponentError(
+                f"opponent: {NAME!r} was given, and NUMBA_CACHE_DIR={folder!r} takes no files ({error}); "
+                "allowed: a folder that can be written"
+            ) from error
     try:
         from game_gym.opponents.fast.tree import load_search
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha1
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,6 +130,34 @@ def test_a_place_without_a_cache_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(tree, "load_search", refuse)
     with pytest.raises(OpponentError, match="NUMBA_CACHE_DIR names one"):
         make(game="othello", opponent="mcts-fast")
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    with pytest.raises(OpponentError, match="NUMBA_DISABLE_JIT=1"):
+        make(game="othello", opponent="mcts-fast")
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", f"{__file__}/cache")  # Numba would take another one
+    with pytest.raises(OpponentError, match=r"NUMBA_CACHE_DIR='.*/cache' takes no files"):
+        make(game="othello", opponent="mcts-fast")
+
+
+def test_a_cache_that_was_cut_is_named(tmp_path: Path) -> None:
+    """As after a full disk: every file of the cache is there, and empty."""
+    make(game="othello", opponent="mcts-fast:2x1").reset(
+        seed=0, options={"seat": 1}
+    )  # compiles, if nobody did
+    here = Path(tree.load_search("othello")[1].stats.cache_path)
+    folder = tmp_path / f"fast_{sha1(str(Path(tree.__file__).parent).encode()).hexdigest()}"
+    folder.mkdir()
+    for file in here.glob("*.nbi"):
+        (folder / file.name).touch()
+    play = (
+        "import gymnasium, game_gym\n"
+        "env = gymnasium.make('GameSpiel-v0', game='othello', opponent='mcts-fast:2x1')\n"
+        "env.reset(seed=0, options={'seat': 1})"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", play], env=environment, capture_output=True, text=True)
+    last = ended.stderr.splitlines()[-1]
+    assert "OpponentError" in last and f"'{folder}' cannot be read" in last and "remove that folder" in last
 
 
 def test_a_full_tree_is_searched_on() -> None:
