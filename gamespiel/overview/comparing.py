@@ -15,6 +15,7 @@ from rich.text import Text
 
 from gamespiel.config import to_dict
 from gamespiel.overview.reading import Run, read_run
+from gamespiel.report.text import print_plain
 
 _CLOCK = re.compile(r"(time|machine)/.*|seconds")
 """Metrics that differ between any two runs."""
@@ -53,9 +54,9 @@ def compare_runs(console: Console, first: Path, second: Path, *, bisect: bool = 
     both = min(run.step for run in runs)
     if parting is None:
         said = f"the metrics of all {both} common steps are equal, but for times"
-        console.print(said, soft_wrap=True, markup=False)
+        print_plain(console, said)
         return
-    console.print(f"the runs part in step {parting.step}:", soft_wrap=True, markup=False)
+    print_plain(console, f"the runs part in step {parting.step}:")
     _print_table(console, f"step {parting.step}", [(k, *v) for k, v in parting.metrics.items()], "")
     if bisect:
         from gamespiel.overview.bisecting import describe_place, find_first_decision
@@ -63,7 +64,7 @@ def compare_runs(console: Console, first: Path, second: Path, *, bisect: bool = 
         found = find_first_decision(*runs, parting.step)
         equal = [f"all decisions of step {parting.step} are equal, and what was learned from them is not"]
         for line in equal if found is None else describe_place(found, first, second):
-            console.print(line, soft_wrap=True, markup=False)
+            print_plain(console, line)
 
 
 def differing_keys(first: Run, second: Run) -> Iterator[tuple[str, Any, Any]]:
@@ -112,7 +113,7 @@ def _are_equal(first: Any, second: Any) -> bool:
 
 def _print_table(console: Console, title: str, rows: list[tuple[str, Any, Any]], none: str) -> None:
     if not rows:
-        console.print(none, soft_wrap=True, markup=False)
+        print_plain(console, none)
         return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1), pad_edge=False)
     for name in (title, "first", "second"):

@@ -17,6 +17,7 @@ from gamespiel.agents.runs.loggers import Row, read_rows
 from gamespiel.config import InvalidValueError, to_dict
 from gamespiel.overview.comparing import differing_keys
 from gamespiel.overview.reading import Run, is_number, read_run
+from gamespiel.report.text import print_plain
 from gamespiel.runs import SHARE
 from task_gym.files import write_atomically
 from task_gym.stats import Interval, mean_interval, wilson
@@ -173,7 +174,7 @@ def plot_runs(console: Console, places: Sequence[Path], output: Path) -> None:
     if not runs:
         raise InvalidValueError("there is nothing to draw: none of the runs has made a step")
     for path in save_groups(group_seeds(runs), [output.with_suffix(f".{form}") for form in ("png", "svg")]):
-        console.print(f"written to {path}", soft_wrap=True, markup=False)
+        print_plain(console, f"written to {path}")
 
 
 def save_groups(groups: Sequence[Group], paths: Sequence[Path]) -> Sequence[Path]:

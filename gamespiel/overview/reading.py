@@ -18,7 +18,7 @@ from gamespiel.agents.runs.loggers import Row, read_rows
 from gamespiel.config import SAVED_NAME, Config, InvalidValueError, saved_config
 from gamespiel.kinds import declaration_of
 from gamespiel.report.tables import Grid
-from gamespiel.report.text import format_duration, print_json
+from gamespiel.report.text import format_duration, print_json, print_plain
 from gamespiel.runs import LOCK, METRICS, RUNS, SHARE, SUMMARY
 from task_gym.errors import TaskGymError
 from task_gym.files import read_json
@@ -158,7 +158,7 @@ def show_runs(console: Console, places: list[Path], *, as_json: bool = False) ->
     if runs:
         console.print(_make_table(runs))
     for why in broken:
-        console.print(f"cannot be read: {why}", soft_wrap=True, markup=False)
+        print_plain(console, f"cannot be read: {why}")
 
 
 def describe_run(run: Run) -> dict[str, object]:

@@ -14,6 +14,7 @@ from game_gym.transcript import CHANCE, positions, show
 from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.measure.records import GAME_KIND, Record, read_records, variant_of
 from gamespiel.replay.boards import read_board
+from gamespiel.report.text import print_plain
 from task_gym.contract import ILLEGAL_REWARD
 from task_gym.errors import TaskGymError
 from task_gym.files import write_atomically
@@ -65,7 +66,7 @@ def write_page(place: Path, html: Path, console: Console | None = None, *, allow
         console.print(f"the page shows the first {len(fitting)} of {len(rows)} episodes")
     html.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(html, fill_page(fitting))
-    console.print(f"{len(fitting)} episodes written to {html}", soft_wrap=True, markup=False)
+    print_plain(console, f"{len(fitting)} episodes written to {html}")
     return html
 
 
@@ -176,7 +177,7 @@ def export_turns(
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in make_rows(read_records(place), results)]
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(output, "".join(lines).encode(errors="replace"))  # half a surrogate pair has no UTF-8
-    console.print(f"{len(lines)} rows written to {output}", soft_wrap=True, markup=False)
+    print_plain(console, f"{len(lines)} rows written to {output}")
     return output
 
 

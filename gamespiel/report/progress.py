@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from gamespiel.report.text import format_duration
+from gamespiel.report.text import format_duration, print_plain
 
 if TYPE_CHECKING:  # endpoints are evaluated without PyTorch
     from gamespiel.agents.rollout import OnStep
@@ -37,14 +37,14 @@ def report_progress(
     Yields:
         A function to call after each reset and step.
     """
-    console.print(title, soft_wrap=True, markup=False)
+    print_plain(console, title)
     state = _State(episodes, clock)
     if not console.is_terminal:
 
         def print_line(over: bool, turns: int) -> None:
             state.add(over, turns)
             if clock() - state.printed_at >= EVERY:
-                console.print(f"  {state}", soft_wrap=True, markup=False)
+                print_plain(console, f"  {state}")
                 state.printed_at = clock()
 
         yield print_line

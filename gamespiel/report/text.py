@@ -1,14 +1,19 @@
 """Text for a terminal: durations, long and strange texts, JSON, and output that may lose its reader."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from task_gym.visible import show_controls
+
+if TYPE_CHECKING:  # the command line starts without rich
+    from rich.console import Console
 
 
 def format_duration(seconds: float | None) -> str:
@@ -29,6 +34,11 @@ def keep_last_lines(text: str, lines: int) -> str:
 def make_harmless(text: str) -> str:
     """Returns ``text`` with control characters as escapes, and without tabs; a model may have written it."""
     return show_controls(text).expandtabs(4)
+
+
+def print_plain(console: Console, text: str) -> None:
+    """Prints a text as it is: brackets are no markup, and only the terminal wraps its lines."""
+    console.print(text, soft_wrap=True, markup=False)
 
 
 def print_json(data: Any) -> None:

@@ -19,6 +19,7 @@ from gamespiel.agents.models.memory_plan import (
 from gamespiel.config import Config, InvalidValueError, presets, resolve
 from gamespiel.kinds import declaration_of
 from gamespiel.report.tables import CPU_NOTE, FIT_NOTE, fit_table, format_gib, parts_table
+from gamespiel.report.text import print_plain
 from task_gym.errors import nearest
 
 CARDS = (12, 16, 24, 80)
@@ -56,9 +57,7 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
     name = config.model.model_name
     total, trained = load.architecture.parameters, count_trained_parameters(load)
     where = "a GPU" if load.on_gpu else "the CPU"
-    console.print(
-        f"{name}: {total:,} parameters, {trained:,} trained, on {where}\n", soft_wrap=True, markup=False
-    )
+    print_plain(console, f"{name}: {total:,} parameters, {trained:,} trained, on {where}\n")
     console.print(parts_table(load, made))
     console.print(
         f"checkpoint: {format_gib(made.on_disk)} GiB on disk, {format_gib(made.kept_on_disk)} with the "

@@ -36,6 +36,7 @@ from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.overview.plots import learning_curve
 from gamespiel.report.results import write_json
 from gamespiel.report.tables import PAIRED_NOTE, SUMMARY_NOTE, make_pairs_table, summary_table
+from gamespiel.report.text import print_plain
 from gamespiel.runs import CURVE, METRICS, SHARE, SUMMARY, require_room
 from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.training.callbacks import BetweenSteps, DisplayWriter, save_first
@@ -98,8 +99,8 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
             if config.ppo.all_actions:
                 found.append("ppo.all_actions = true has no effect without ppo.advantages: exact.")
         for notice in found:
-            console.print(notice, soft_wrap=True, markup=False)
-        console.print(f"{_describe_model(model)}\nrun folder: {folder}", soft_wrap=True, markup=False)
+            print_plain(console, notice)
+        print_plain(console, f"{_describe_model(model)}\nrun folder: {folder}")
         stack.enter_context(require_room(folder))
         resumed = resume is not None
         before = ranks.lead(lambda: measure_before(config, model, folder, console, resumed=resumed))
@@ -130,7 +131,7 @@ def _begin_run(
     if origin is not None:
         start = load_origin(model, origin)
         config = _change_run(config, init_from=str(start))
-        console.print(f"starting from the weights of {start}", soft_wrap=True, markup=False)
+        print_plain(console, f"starting from the weights of {start}")
 
     def make_folder() -> tuple[Path, Config]:
         folder = stack.enter_context(runs.create(config))
@@ -175,11 +176,11 @@ def _rewind_folder(config: Config, model: LLMPPO, folder: Path, console: Console
     """Makes a resumed run's folder what it was at the checkpoint, and says what it lacks."""
     if goes_back and (aside := kept.leave_later(folder, model.step, [folder / METRICS])) is not None:
         said = f"going back to step {model.step}: the later checkpoints and metrics are in {aside}"
-        console.print(said, soft_wrap=True, markup=False)
+        print_plain(console, said)
     truncate_after(folder / METRICS, model.step)
     if gaps := find_gaps(folder / METRICS, model.step):
         listed = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in gaps)
-        console.print(f"{folder / METRICS} lacks the steps {listed}", soft_wrap=True, markup=False)
+        print_plain(console, f"{folder / METRICS} lacks the steps {listed}")
     save(config, folder / SAVED_NAME)
 
 
@@ -188,7 +189,7 @@ def _change_run(config: Config, **values: Any) -> Config:
 
 
 def _load_model(config: Config, console: Console, ranks: Ranks) -> LLMPPO:
-    console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
+    print_plain(console, f"loading {describe_model(config.model.model_name)}")
     model = make_algorithm(config, ranks=ranks)
     connect_sampler(config, model.policy, ranks)
     return model
@@ -320,11 +321,11 @@ def _end_run(
     run, steps = shlex.quote(str(folder)), config.ppo.num_train_steps
     more = "" if model.step < steps else f" --ppo.num_train_steps {2 * steps}"
     other = ", or --opponent mcts:100" if declaration_of(config.env).has_opponents else ""
-    console.print(
+    print_plain(
+        console,
         f"{command('eval')} --checkpoint {run}{' --exact' if SHARE in rows else ''}  # evaluate{other}\n"
         f"{command('train')} --resume {run}{more}  # go on; play it: gamespiel.load_policy({str(folder)!r})",
-        soft_wrap=True, markup=False,
-    )  # fmt: skip
+    )
 
 
 @contextmanager

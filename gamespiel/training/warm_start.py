@@ -29,6 +29,7 @@ from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, InvalidValueError, import_own_modules
 from gamespiel.environments.making import make_one_env, pin_tasks
 from gamespiel.report.results import write_json
+from gamespiel.report.text import print_plain
 from gamespiel.training.callbacks import save_first
 from gamespiel.usage import command
 from task_gym.errors import MissingPackageError, TaskGymError
@@ -108,7 +109,7 @@ def warm_start(config: Config, start: WarmStart, console: Console | None = None)
     runs.check_free(config)
     rows = [row for path in start.data for row in read_rows(path)]
     _check_form(config, rows)
-    console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
+    print_plain(console, f"loading {describe_model(config.model.model_name)}")
     model = make_algorithm(config)
     losses = _learn(model, encode_rows(model.policy, rows), start, config, console)
     with runs.create(config) as folder:
@@ -117,12 +118,12 @@ def warm_start(config: Config, start: WarmStart, console: Console | None = None)
         found = {"rows": len(rows), "files": files, "losses": losses}
         numbers = {name: getattr(start, name) for name in ("epochs", "learning_rate", "batch_size")}
         write_json(found | numbers, folder / RESULTS)
-    console.print(
+    print_plain(
+        console,
         f"{len(rows):,} answers learned: loss {losses[0]:.3f} at first, {losses[-1]:.3f} at last\n"
         f"{command('eval')} --checkpoint {folder}  # evaluate\n"
         f"{command('train')} --from {folder}  # go on with PPO",
-        soft_wrap=True, markup=False,
-    )  # fmt: skip
+    )
     return folder
 
 
