@@ -24,7 +24,7 @@ BUILD = ROOT / "build" / "docs"
 #: Pages outside docs/ to their names in the site.
 OTHERS = {
     "README.md": "index.md",
-    "CONTRIBUTING.md": "contributing.md",
+    ".github/CONTRIBUTING.md": "contributing.md",
     ".github/SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "benchmarks.md",
@@ -134,6 +134,8 @@ def write() -> None:
                 shutil.copy(ROOT / goal, BUILD / asset)
     for name, make in generated().items():
         _write(name, make())
+    index = (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8")
+    _write("llms.txt", re.sub(r"\]\(docs/([\w-]+)\.md\)", r"](\1.html)", index))
     shutil.copytree(ROOT / "docs" / "assets", BUILD / "assets", dirs_exist_ok=True)
     shutil.copy(ROOT / "gamespiel" / "replay" / "viewer.js", BUILD / "assets")
 

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 import game_gym.opponents  # noqa: F401  (registers them, before the registry is copied)
 from docs.site import site_pages
@@ -34,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     page for page in site_pages() if page not in ("docs/lab-notes.md", ".github/SECURITY.md", "CHANGELOG.md")
 ]
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", CONTRIBUTING, flags=re.DOTALL))
 PLACEHOLDER = "NAME"
 """Stands in pages for names of the reader's own."""
@@ -273,6 +274,29 @@ def test_paths_exist() -> None:
     assert len(paths) > 40
     of_packages = "__init__.py"
     assert [path for path in paths if path != of_packages and not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["AGENTS.md", ".github/RELEASE.md", "docs/llms.txt"])
+def test_what_pages_beside_the_site_name_is_there(page: str) -> None:
+    text = read(page)
+    named = re.findall(r"`((?:\.?\w+/)+[\w./-]*|[\w.-]+\.(?:md|cfg|cff))`", text)
+    linked = re.findall(r"\]\(([\w./-]+)\)", text)  # from the root, as the site's own root has them
+    assert len(named + linked) >= 6
+    # dist/ is made by the command that the page names.
+    assert [path for path in named + linked if path != "dist/" and not (ROOT / path).exists()] == []
+    code = "".join(re.findall(r"`[^`]*`|```.*?```", text, re.DOTALL))
+    targets = re.findall(r"\bmake (\w[\w-]*)", code)
+    makefile = read("Makefile")
+    assert [name for name in targets if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
+
+
+def test_workflows_run_what_the_makefile_has() -> None:
+    makefile, runs = read("Makefile"), []
+    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
+        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
+        runs += [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert {"make test", "make lint", "make package", "make docs", "make release-check"} <= set(runs)
+    assert [run for run in runs if not re.search(rf"^{run.split()[1]}:", makefile, re.MULTILINE)] == []
 
 
 def test_modules_exist() -> None:
