@@ -36,6 +36,7 @@ setup(
         "gamespiel.agents": ["tiny/**"],
         "gamespiel.measure.board": ["anchors.json"],
         "gamespiel.replay": ["viewer.*"],
+        "trace_gym.programs.builtin": ["vocabulary.txt"],
         **{room: ["py.typed"] for room in ROOMS},
     },
 )

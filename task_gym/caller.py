@@ -29,11 +29,6 @@ class Caller:
         self._ends: dict[int, Callable[[], object]] = {}
         self._count = 0
 
-    @property
-    def has_left(self) -> bool:
-        """Whether the caller has left."""
-        return self._left
-
     def leave(self) -> None:
         """Ends everything that is under way for the caller, and everything that begins later."""
         with self._lock:

@@ -255,7 +255,9 @@ def run_nursery(modules: Sequence[str], preparations: Sequence[tuple[str, str, t
         except OSError:
             message, files = b"", []
         if not message:
-            _end_children(children)
+            for child in children:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
             os._exit(0)
         message += _read_exactly(control, 1 + _WIDTH - len(message))
         if message[:1] == _FORK:
@@ -319,12 +321,6 @@ def _wait_for(pid: int) -> int:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     except ChildProcessError:
         return 0
-
-
-def _end_children(children: set[int]) -> None:
-    for pid in children:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 def _read_exactly(stream: socket.socket, count: int) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,39 +17,18 @@ PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \nâ™ â
 SAMPLE_LENGTH = 64
 """The most characters of a sample, whatever the space admits: samples are for checks, not for reading."""
 
-_CODE_POINTS = 0x110000
 
-
-class _AllCharacters(Set[str]):
-    """Every Unicode character as a set that stores none of them."""
+class _AllCharacters(Sequence[str]):
+    """Every Unicode character in a sequence that stores none of them; its position is the code point."""
 
     def __contains__(self, item: object) -> bool:
         return isinstance(item, str) and len(item) == 1
-
-    def __iter__(self) -> Iterator[str]:
-        return map(chr, range(_CODE_POINTS))
-
-    def __len__(self) -> int:
-        return _CODE_POINTS
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _AllCharacters)
-
-    def __hash__(self) -> int:
-        return hash(_AllCharacters)
-
-    def __repr__(self) -> str:
-        return "any"
-
-
-class _CharacterList(Sequence[str]):
-    """Every Unicode character in a sequence; its position is the code point."""
 
     def __getitem__(self, index: Any) -> Any:
         return chr(index)
 
     def __len__(self) -> int:
-        return _CODE_POINTS
+        return 0x110000
 
 
 class UnicodeText(Text):
@@ -79,13 +58,13 @@ class UnicodeText(Text):
 
     @property
     def character_set(self) -> Any:
-        """Every character, as a set that stores none of them."""
+        """Every character."""
         return _AllCharacters()
 
     @property
     def character_list(self) -> Any:
         """Every character, at the position that ``character_index`` gives."""
-        return _CharacterList()
+        return _AllCharacters()
 
     def character_index(self, char: str) -> np.int32:
         """Returns the code point."""

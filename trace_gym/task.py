@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from task_gym.errors import ArgumentError
-from trace_gym.programs.builtin.tasks import check_task_id, ids_of
+from task_gym.ids import check_task_id
+from trace_gym.programs.base import TASKS
+from trace_gym.programs.builtin.tasks import ids_of
 
 
 class TaskSet:
@@ -44,7 +46,8 @@ class TaskSet:
                 f"level, family: {level!r} and {family!r} were given with source {source!r}, "
                 "allowed: with source 'builtin' only, whose programs have levels and families"
             )
-        self.ids = ids_of(level, family, among=task_ids if task_id is None else [check_task_id(task_id)])
+        among = task_ids if task_id is None else [check_task_id(task_id, TASKS)]
+        self.ids = ids_of(level, family, among=among)
         self._kind = ", ".join(
             f"{name} {value}" for name, value in (("level", level), ("family", family)) if value is not None
         )

@@ -32,14 +32,21 @@ class Client:
             raise _failure(self._url, error) from error
 
 
-def _load(url: str) -> Any:
+def load_env(**arguments: Any) -> Any:
+    """Returns what affinetes loads, without its log."""
     logger = logging.getLogger("affinetes")
     import affinetes
 
+    load = affinetes.load_env  # which imports the rest, and sets the logger's level
+    logger.setLevel(logging.CRITICAL)
+    env = load(**arguments)
+    logger.setLevel(logging.ERROR)
+    return env
+
+
+def _load(url: str) -> Any:
     from task_gym.remote.bounds import bound
 
-    load_env = affinetes.load_env  # which imports the rest, and sets the logger's level
-    logger.setLevel(logging.ERROR)
     # Naming the type of the server leaves out the search for it, which blocks while the server is away.
     env = load_env(mode="url", base_url=url, env_type_override="function_based")
     token = os.environ.get(TOKEN)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from itertools import count
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -100,7 +102,7 @@ class Connection:
             BackendError: the arguments are refused, or the server never answered since the process started.
         """
         try:
-            return loop.wait_for(self._reset(arguments))
+            return loop.wait_for(self._ask("reset", arguments, None))
         except Failure as failure:
             if failure.kind == "refused" or (failure.unreachable and not self._met):
                 raise BackendError(f"backend 'affinetes': {failure.sentence}") from failure
@@ -127,19 +129,12 @@ class Connection:
         self._evaluations.cancel()
 
     async def _evaluate(self, limit: float, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        for tried in range(1, SESSIONS.tries + 1):
-            try:
-                result = read_result(await asyncio.wait_for(self._call("evaluate", arguments), limit))
-                check_address(result["extra"], _name_address(arguments))
-                return result
-            except TimeoutError:
-                late = f"server {self._settings.base_url} did not answer evaluate in {limit:g} s"
-                raise Failure("late", late) from None
-            except Failure as failure:
-                if tried == SESSIONS.tries or failure.happened or failure.kind == "refused":
-                    raise
-            await asyncio.sleep(SESSIONS.pause(tried))
-        raise AssertionError("the last try returns or raises")
+        async def play() -> Mapping[str, Any]:
+            result = read_result(await self._call("evaluate", arguments, limit))
+            check_address(result["extra"], _name_address(arguments))
+            return result
+
+        return await _repeat(play, lambda failure: not failure.happened and failure.kind != "refused")
 
     def stop(self, episode: str) -> None:
         """Abandons an episode. Returns at once: the server would drop it later by itself."""
@@ -151,51 +146,34 @@ class Connection:
         self._clients, self._busy, self._breaker = [], [], Breaker()
 
     async def _stop(self, episode: str) -> None:
-        try:
-            await asyncio.wait_for(self._call("stop", {"episode_id": episode}), STOP_TIMEOUT)
-        except (Failure, TimeoutError):
-            return
-
-    async def _reset(self, arguments: Mapping[str, Any]) -> Reply:
-        # A step fails at once while the server is gone, but a reset waits: failing resets would follow one
-        # another without a pause.
-        await asyncio.sleep(self._breaker.wait)
-        return await self._ask("reset", arguments, None)
+        with suppress(Failure):
+            await self._call("stop", {"episode_id": episode}, STOP_TIMEOUT)
 
     async def _ask(self, method: str, arguments: Mapping[str, Any], episode: str | None) -> Reply:
-        for tried in range(1, SESSIONS.tries + 1):
-            try:
-                return await self._try(method, arguments, episode)
-            except Failure as failure:
-                lasting = failure.kind in ("refused", "unknown")
-                if (
-                    tried == SESSIONS.tries
-                    or lasting
-                    or self._breaker.wait
-                    or (failure.happened and episode is not None)
-                ):
-                    raise
-            await asyncio.sleep(SESSIONS.pause(tried))
-        raise AssertionError("the last try returns or raises")
+        if episode is None:
+            # A step fails at once while the server is gone, but a reset waits: failing resets would follow
+            # one another without a pause.
+            await asyncio.sleep(self._breaker.wait)
+
+        def may_pass(failure: Failure) -> bool:
+            lasts = failure.kind in ("refused", "unknown") or self._breaker.wait > 0
+            return not lasts and (episode is None or not failure.happened)
+
+        return await _repeat(lambda: self._try(method, arguments, episode), may_pass)
 
     async def _try(self, method: str, arguments: Mapping[str, Any], episode: str | None) -> Reply:
         if self._breaker.wait:
             raise Failure("away", f"{self._gone()}", happened=False)
         try:
-            call = self._call(method, arguments)
-            reply = read_reply(await asyncio.wait_for(call, self._settings.timeout), episode)
-        except TimeoutError:
-            limit = self._settings.timeout
-            late = Failure("late", f"server {self._settings.base_url} did not answer {method} in {limit:g} s")
-            self._count(late)
-            raise late from None
+            reply = read_reply(await self._call(method, arguments, self._settings.timeout), episode)
         except Failure as failure:
             self._count(failure)
             raise
         self._count(None)
         return reply
 
-    async def _call(self, method: str, arguments: Mapping[str, Any]) -> Any:
+    async def _call(self, method: str, arguments: Mapping[str, Any], limit: float) -> Any:
+        """Returns the response to a call that may take so many seconds, or raises Failure."""
         least = min(range(len(self._busy)), key=self._busy.__getitem__, default=None)
         if least is None or self._busy[least] >= PER_CLIENT:
             from task_gym.remote.client import Client
@@ -206,7 +184,10 @@ class Connection:
         busy = self._busy
         busy[least] += 1
         try:
-            return await self._clients[least].call(method, arguments)
+            return await asyncio.wait_for(self._clients[least].call(method, arguments), limit)
+        except TimeoutError:
+            late = f"server {self._settings.base_url} did not answer {method} in {limit:g} s"
+            raise Failure("late", late) from None
         finally:
             busy[least] -= 1
 
@@ -274,6 +255,10 @@ class Docked(Connection):
         Args:
             call: The call.
             repeats: Whether it may also be made again in the same one, which only was too slow.
+
+        Raises:
+            Failure: the call failed, or no new container can be started, though one ran before.
+            BackendError: none ever ran.
         """
         failed: Failure | BackendError | None = None
         lost = self._lost
@@ -285,18 +270,6 @@ class Docked(Connection):
                 if not lost:
                     raise
                 failed = error
-        self._replace()
-        if failed is not None and not repeats and self._use.url() == lost:
-            raise failed
-        return self._noted(call)
-
-    def _replace(self) -> None:
-        """Starts a new container in the place of a dead one.
-
-        Raises:
-            Failure: none can be started, though one ran before.
-            BackendError: none ever ran.
-        """
         try:
             self._use.url(self._lost)
         except BackendError as error:
@@ -304,6 +277,9 @@ class Docked(Connection):
                 raise Failure("away", str(error), happened=False) from error
             raise
         self._lost = ""
+        if failed is not None and not repeats and self._use.url() == lost:
+            raise failed
+        return self._noted(call)
 
     def _noted(self, call: Callable[[Connection], T]) -> T:
         """Returns the result of a call to the container, and notes an address that does not answer."""
@@ -312,14 +288,23 @@ class Docked(Connection):
             self._inner[url] = Connection(Settings(url, self._settings.timeout))
         try:
             return call(self._inner[url])
+        except (Failure, BackendError) as error:
+            failure = error if isinstance(error, Failure) else error.__cause__
+            if isinstance(failure, Failure) and failure.unreachable:
+                self._lost = url
+            raise
+
+
+async def _repeat(call: Callable[[], Awaitable[T]], may_pass: Callable[[Failure], bool]) -> T:
+    """Returns the result of a call, which is made again after failures that may pass."""
+    for tried in count(1):
+        try:
+            return await call()
         except Failure as failure:
-            if failure.unreachable:
-                self._lost = url
-            raise
-        except BackendError as error:
-            if isinstance(error.__cause__, Failure) and error.__cause__.unreachable:
-                self._lost = url
-            raise
+            if tried == SESSIONS.tries or not may_pass(failure):
+                raise
+        await asyncio.sleep(SESSIONS.pause(tried))
+    raise AssertionError("the last try returns or raises")
 
 
 def _name_address(arguments: Mapping[str, Any]) -> dict[str, Any]:

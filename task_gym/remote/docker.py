@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from task_gym.errors import BackendError
+from task_gym.remote.client import load_env
 from task_gym.remote.settings import Container
 
 LABEL = "gamespiel"
@@ -88,7 +89,7 @@ class Use:
             filters = {"label": [f"{LABEL}={machine()}", f"{GROUP}={self._group}"]}
             for found in engine.containers.list(all=True, filters=filters, ignore_removed=True):
                 if found.status == "running" and self._hold(found.labels[LOCK], found.name):
-                    return _connect(self._container, found.name)
+                    return _load(self._container, found.name, connect_only=True)
                 remove(found)
             return ""
         finally:
@@ -297,20 +298,10 @@ def _watch(path: str, name: str, host: str | None) -> None:
     )  # fmt: skip
 
 
-def _connect(container: Container, name: str) -> str:
-    return _load(container, name, connect_only=True)
-
-
 def _load(container: Container, name: str, **arguments: Any) -> str:
     """Lets affinetes start or find the container; returns its address."""
-    logger = logging.getLogger("affinetes")
-    import affinetes
-
-    load_env = affinetes.load_env  # which imports the rest, and sets the logger's level
-    logger.setLevel(logging.CRITICAL)
     hosts = [container.host] if container.host else None
     env = load_env(mode="docker", container_name=name, hosts=hosts, cleanup=False, **arguments)
-    logger.setLevel(logging.ERROR)
     _loaded.append(env)  # it may hold a tunnel to another machine
     return str(env._backend._http_executor.base_url)
 

@@ -115,7 +115,12 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
             raise ArgumentError(f"{name}: it was given with mode {mode!r}, allowed: with mode {other!r} only")
     container, base_url = None, values["base_url"]
     if mode == "docker":
-        _check_locks()
+        if find_spec("fcntl") is None:
+            raise ArgumentError(
+                f"mode: 'docker' was given on the system {sys.platform!r}, which lacks the locks on files "
+                "(fcntl) that tell when a container is free; allowed: Linux and macOS, or mode 'url' with a "
+                "container that you start: docker run -p 8000:8000 IMAGE"
+            )
         container, base_url = _container(values, kind), ""
     elif isinstance(base_url, str) and has_password(base_url):
         raise ArgumentError(f"base_url: {PASSWORD}")
@@ -129,15 +134,6 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
             "pip install 'gamespiel[affinetes]'"
         )
     return Settings(base_url.rstrip("/"), float(timeout), container)
-
-
-def _check_locks() -> None:
-    if find_spec("fcntl") is None:
-        raise ArgumentError(
-            f"mode: 'docker' was given on the system {sys.platform!r}, which lacks the locks on files "
-            "(fcntl) that tell when a container is free; allowed: Linux and macOS, or mode 'url' with a "
-            "container that you start: docker run -p 8000:8000 IMAGE"
-        )
 
 
 def has_password(base_url: str) -> bool:

@@ -16,16 +16,13 @@ from task_gym.samplers.base import (
     Start,
     State,
     check_share,
-    check_success_scores,
-    draw_opponent,
-    draw_seed,
     pick,
     succeeded,
 )
-from task_gym.samplers.stages import Stage, ranges_of, read_stages
+from task_gym.samplers.stages import Stage, StagedSampler
 
 
-class Groups(LocalSampler):
+class Groups(StagedSampler):
     """Draws a group of tasks with a probability of its own, then a task of the group: a base.
 
     Args:
@@ -38,8 +35,6 @@ class Groups(LocalSampler):
         ArgumentError: an argument is outside what is allowed.
     """
 
-    _fixed = ("names",)
-
     def __init__(
         self,
         groups: Sequence[Stage | Mapping[str, Any]],
@@ -47,39 +42,27 @@ class Groups(LocalSampler):
         seed: int = 0,
         success_scores: Mapping[str | int, float] | None = None,
     ) -> None:
-        super().__init__(seed)
-        self._groups = read_stages("groups", groups)
-        for group in self._groups:
+        super().__init__("groups", groups, seed, success_scores)
+        for group in self._stages:
             if group.threshold is not None or group.min_episodes is not None:
                 raise ArgumentError(
                     f"group {group.name!r}: threshold or min_episodes was given, allowed: in Stages only"
                 )
-        self._ids = [group.ids for group in self._groups]
-        self._scores = check_success_scores(success_scores)
-        self._episodes = [0] * len(self._groups)
-
-    @property
-    def task_ids(self) -> list[tuple[int, int]]:
-        """The ranges of all groups' task ids, for the environment's ``task_ids``."""
-        return ranges_of(self._ids)
+        self._episodes = [0] * len(self._stages)
 
     def probabilities(self) -> NDArray[np.float64]:
         """Returns the probability of each group, float64 (groups,)."""
-        return np.full(len(self._groups), 1 / len(self._groups))
+        return np.full(len(self._stages), 1 / len(self._stages))
 
     def result_of(self, outcome: Outcome) -> tuple[str, bool] | None:
         """Returns an episode's group and whether it is a success; None if no group or no score is known."""
         start = outcome.start
         if start.replayed or len(start.note) != 1 or outcome.score is None:
             return None
-        return self._groups[start.note[0]].name, succeeded(outcome, self._scores)
+        return self._stages[start.note[0]].name, succeeded(outcome, self._scores)
 
     def _draw(self, generator: np.random.Generator) -> Start:
-        group = pick(self.probabilities(), generator.random())
-        seed, ids = draw_seed(generator), self._ids[group]
-        task_id = None if ids is None else ids.draw(lambda: generator)
-        opponent = draw_opponent(self._groups[group].opponent, generator)
-        return Start(task_id, opponent, seed, note=(group,))
+        return self._draw_from(pick(self.probabilities(), generator.random()), generator)
 
     def _record(self, outcome: Outcome, score: float) -> list[State]:
         start = outcome.start
@@ -94,15 +77,14 @@ class Groups(LocalSampler):
         """Applies an outcome of a group, whose episodes are counted already."""
 
     def _stats(self) -> State:
+        names = (group.name for group in self._stages)
         return {
             "episodes": sum(self._episodes),
-            "probabilities": dict(
-                zip((group.name for group in self._groups), self.probabilities().tolist(), strict=True)
-            ),
+            "probabilities": dict(zip(names, self.probabilities().tolist(), strict=True)),
         }
 
     def _state(self) -> State:
-        return {"names": [group.name for group in self._groups], "group_episodes": list(self._episodes)}
+        return {**super()._state(), "group_episodes": list(self._episodes)}
 
     def _load(self, state: State) -> None:
         self._episodes = [int(count) for count in state["group_episodes"]]
@@ -152,7 +134,7 @@ class LearningProgress(Groups):
         if not 0 < slow < fast < 1:
             raise ArgumentError(f"fast, slow: {fast!r}, {slow!r} were given, allowed: 0 < slow < fast < 1")
         self._explore = check_share("explore", explore)
-        self._averages = [[0.0, 0.0] for _ in self._groups]
+        self._averages = [[0.0, 0.0] for _ in self._stages]
 
     def progress(self) -> NDArray[np.float64]:
         """Returns the absolute difference of the two averages of each group, float64 (groups,)."""
@@ -287,7 +269,7 @@ class PrioritizedLevelReplay(LocalSampler):
 
     def _state(self) -> State:
         return {
-            "names": [group.name for group in self._new._groups],
+            "names": [group.name for group in self._new._stages],
             "levels": [[*key, *values] for key, values in self._levels.items()],
             "episodes": self._episodes,
             "replays": self._replays,

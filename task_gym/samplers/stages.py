@@ -85,7 +85,50 @@ class Stage:
         return None if self.task_ids is None else IdRanges(list(self.task_ids), TASK_LIMIT)
 
 
-class Stages(LocalSampler):
+class StagedSampler(LocalSampler):
+    """Draws a stage, or a group, and then a task of it: a base.
+
+    Args:
+        what: The word for the stages in errors.
+        stages: At least one ``Stage``, or mappings with its attributes.
+        seed: All draws follow from it.
+        success_scores: As in ``Stages``.
+
+    Raises:
+        ArgumentError: an argument is outside what is allowed.
+    """
+
+    _fixed = ("names",)
+
+    def __init__(
+        self,
+        what: str,
+        stages: Iterable[Stage | Mapping[str, Any]],
+        seed: int,
+        success_scores: Mapping[str | int, float] | None,
+    ) -> None:
+        super().__init__(seed)
+        self._stages = read_stages(what, stages)
+        self._ids = [stage.ids for stage in self._stages]
+        self._scores = check_success_scores(success_scores)
+
+    @property
+    def task_ids(self) -> list[tuple[int, int]]:
+        """The distinct ranges of all task ids, for the environment's ``task_ids``."""
+        return list(dict.fromkeys(pair for ids in self._ids if ids is not None for pair in ids.ranges))
+
+    def _draw_from(self, stage: int, generator: np.random.Generator, *note: int) -> Start:
+        """Returns a start of a stage, with its number and further ones as the note."""
+        seed, ids = draw_seed(generator), self._ids[stage]
+        task_id = None if ids is None else ids.draw(lambda: generator)
+        opponent = draw_opponent(self._stages[stage].opponent, generator)
+        return Start(task_id, opponent, seed, note=(stage, *note))
+
+    def _state(self) -> State:
+        return {"names": [stage.name for stage in self._stages]}
+
+
+class Stages(StagedSampler):
     """Draws from one stage after the other.
 
     A stage's success rate is that of its last ``progression_window`` episodes. Other episodes leave it as it
@@ -110,7 +153,6 @@ class Stages(LocalSampler):
 
     kind = "stages"
     purpose = 101
-    _fixed = ("names",)
 
     def __init__(
         self,
@@ -123,14 +165,11 @@ class Stages(LocalSampler):
         demote: float | None = None,
         success_scores: Mapping[str | int, float] | None = None,
     ) -> None:
-        super().__init__(seed)
+        super().__init__("stages", stages, seed, success_scores)
         check_choice("promote", promote, PROMOTE)
         self._window = check_least("progression_window", progression_window, 1)
         self._confident = promote == "confidence"
         self._earlier = check_share("earlier_share", earlier_share)
-        self._scores = check_success_scores(success_scores)
-        self._stages = read_stages("stages", stages)
-        self._ids = [stage.ids for stage in self._stages]
         self._least = [
             self._window if stage.min_episodes is None else check_least("min_episodes", stage.min_episodes, 1)
             for stage in self._stages
@@ -140,11 +179,6 @@ class Stages(LocalSampler):
         self._stage = self._episodes = self._recorded = 0
         self._results: deque[bool] = deque(maxlen=self._window)
         self._events: list[State] = []
-
-    @property
-    def task_ids(self) -> list[tuple[int, int]]:
-        """The ranges of all stages' task ids, for the environment's ``task_ids``."""
-        return ranges_of(self._ids)
 
     @property
     def events(self) -> list[State]:
@@ -183,11 +217,7 @@ class Stages(LocalSampler):
         share, which = generator.random(2)
         if stage and share < self._earlier:
             stage = int(which * stage)
-        seed = draw_seed(generator)
-        ids = self._ids[stage]
-        task_id = None if ids is None else ids.draw(lambda: generator)
-        opponent = draw_opponent(self._stages[stage].opponent, generator)
-        return Start(task_id, opponent, seed, note=(stage, len(self._events)))
+        return self._draw_from(stage, generator, len(self._events))
 
     def _record(self, outcome: Outcome, score: float) -> list[State]:
         start = outcome.start
@@ -253,7 +283,7 @@ class Stages(LocalSampler):
 
     def _state(self) -> State:
         return {
-            "names": [stage.name for stage in self._stages],
+            **super()._state(),
             "stage": self._stage,
             "stage_episodes": self._episodes,
             "episodes": self._recorded,
@@ -271,11 +301,6 @@ class Stages(LocalSampler):
         self._recorded = int(state["episodes"])
         self._results = deque((bool(result) for result in state["results"]), maxlen=self._window)
         self._events = [dict(event) for event in state["events"]]
-
-
-def ranges_of(ids: Sequence[IdRanges | None]) -> list[tuple[int, int]]:
-    """Returns the distinct ranges of several sets of ids, in order; None has no ranges."""
-    return list(dict.fromkeys(pair for own in ids if own is not None for pair in own.ranges))
 
 
 def read_stages(what: str, given: Iterable[Stage | Mapping[str, Any]]) -> list[Stage]:

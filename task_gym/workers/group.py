@@ -79,11 +79,6 @@ class Frame(NamedTuple):
     replayed: int = 0
     replay_seconds: float = 0.0
 
-    @property
-    def is_over(self) -> bool:
-        """Whether no action may follow; a game can be over at its reset."""
-        return self.terminated or self.truncated or "result" in self.info
-
 
 class EnvGroup:
     """Environments in this process, made when they are first asked for.

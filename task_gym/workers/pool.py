@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from operator import add
 from typing import NamedTuple
 
 from task_gym.arguments import check_least
@@ -64,12 +65,7 @@ class Counts(NamedTuple):
 
     def plus(self, other: Counts) -> Counts:
         """Returns the sums."""
-        return Counts(
-            self.workers_lost + other.workers_lost,
-            self.games_replayed + other.games_replayed,
-            self.steps_replayed + other.steps_replayed,
-            self.replay_seconds + other.replay_seconds,
-        )
+        return Counts(*map(add, self, other))
 
 
 @dataclass(eq=False)

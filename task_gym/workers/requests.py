@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from task_gym.errors import TaskGymError
@@ -56,11 +57,6 @@ class WorkerLauncher(Protocol):
         """Ends what is left; a thread that starts a worker gets NoRoomError, or a worker that has ended."""
 
 
-class _Parcel(NamedTuple):
-    env_fns: Sequence[MakeEnv]
-    waits: bool
-
-
 _parcels: dict[int, bytes] = {}  # in the worker: groups as they came, and those that were made
 _groups: dict[int, EnvGroup] = {}
 
@@ -89,23 +85,19 @@ class Advance(NamedTuple):
             if (made := _groups.pop(self.group, None)) is not None:
                 made.close()
         try:
-            turns = self._require_group().advance(self.calls) if self.calls else []
+            if self.calls and self.group not in _groups:
+                _groups[self.group] = pickle.loads(_parcels[self.group])()
+            turns = _groups[self.group].advance(self.calls) if self.calls else []
         except Exception as error:
             turns = [error] * len(self.calls)
         return pickle.dumps([_dump(one) for one in turns])
-
-    def _require_group(self) -> EnvGroup:
-        if self.group not in _groups:
-            parcel = pickle.loads(_parcels[self.group])
-            _groups[self.group] = EnvGroup(parcel.env_fns, waits=parcel.waits)
-        return _groups[self.group]
 
 
 def pack(env_fns: Sequence[MakeEnv], *, waits: bool) -> bytes:
     """Returns a group for other processes; functions and classes of a script or a test go along."""
     import cloudpickle
 
-    packed: bytes = cloudpickle.dumps(_Parcel(env_fns, waits))
+    packed: bytes = cloudpickle.dumps(partial(EnvGroup, env_fns, waits=waits))
     return packed
 
 

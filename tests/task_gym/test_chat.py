@@ -56,12 +56,6 @@ def test_the_whole_conversation() -> None:
     assert env.action_masks().sum() == 5
 
 
-def test_without_a_system_message_and_a_new_episode_begins_anew() -> None:
-    env = ChatObservation(Script(*LONG))
-    assert play(env, 4, np.int64(2)) == ["u:a", "a:4", "u:b", "a:2", "u:c"]
-    assert play(env, 6) == ["u:a", "a:6", "u:b"]
-
-
 @pytest.mark.parametrize(
     ("turns", "shown"),
     [

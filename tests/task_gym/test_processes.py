@@ -89,7 +89,7 @@ def test_a_process_ends_when_its_caller_leaves(nursery: Nursery) -> None:
     with pytest.raises(EndedError) as ended, caller.ending(process.end):
         leaving.start()
         process.ask(Evaluate("__import__('time').sleep(3000)"), float("inf"))
-    assert ended.value.status == -signal.SIGKILL and caller.has_left
+    assert ended.value.status == -signal.SIGKILL
     assert not is_there(process.pid)  # it is reaped, too
     with pytest.raises(CallerLeftError), caller.ending(lambda: None):
         raise AssertionError("nothing begins for a caller that has left")

@@ -136,17 +136,6 @@ def test_loaded_failures_continue_exactly(
     assert twin.state_dict() == sampler.state_dict()
 
 
-@given(episodes=EPISODES)
-def test_every_start_that_entered_is_there_or_left_for_one_reason(episodes: list[tuple[int, float]]) -> None:
-    sampler = Failures(5, 0.5, 3)
-    play_seeds(sampler, episodes)
-    stats = sampler.stats()
-    left = stats["mastered"] + stats["given_up"] + stats["pushed_out"]
-    assert stats["stored"] == stats["size"] + left and stats["size"] <= 5
-    assert stats["episodes"] == len(episodes)
-    assert all(0 <= score < 1 for score in kept(sampler).values())
-
-
 # -- probabilities by hand, and draws by them --------------------------------------------------------------
 
 THREE = [{"name": "a", "task_ids": [1]}, {"name": "b", "task_ids": [2]}, {"name": "c", "task_ids": [3]}]

@@ -186,16 +186,6 @@ def test_draws_follow_from_seed_address_and_state() -> None:
     assert stages(seed=4).draw((0, 0)) != drawn[0]
 
 
-def test_the_own_count_is_not_moved_by_addresses() -> None:
-    counted, mixed = stages(), stages()
-    expected = [counted.draw() for _ in range(3)]
-    found = []
-    for number in range(3):
-        mixed.draw((number,))
-        found.append(mixed.draw())
-    assert found == expected
-
-
 def test_ranges_for_the_environment() -> None:
     assert stages().task_ids == [(0, 9), (10, 19), (20, 20), (25, 27)]
     levels = IdRanges([(0, 99)], 2**62, modulus=10, residues=[3])
@@ -228,17 +218,6 @@ def test_a_loaded_state_continues_exactly(before: Sequence[float], after: Sequen
         assert starts[0] == starts[1]
         assert sampler.record([outcome(starts[0], score)]) == twin.record([outcome(starts[1], score)])
     assert twin.state_dict() == sampler.state_dict() and twin.stats() == sampler.stats()
-
-
-@given(scores=RESULTS)
-def test_the_stage_is_promotions_less_demotions(scores: Sequence[float]) -> None:
-    sampler = stages(5, demote=0.3)
-    events = play(sampler, *scores)
-    stage = sum({"promoted": 1, "demoted": -1}[event["event"]] for event in events)
-    stats = sampler.stats()
-    assert stats["stage"] == stage and 0 <= stage <= 2
-    assert 0 <= stats["progress"] <= 1 and stats["changes"] == len(events)
-    assert stats["episodes"] == len(scores)
 
 
 def test_a_state_is_not_shared_with_its_sampler() -> None:

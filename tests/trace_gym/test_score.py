@@ -121,8 +121,8 @@ def test_the_truth_scores_1_however_it_is_wrapped(truth: str, wrapping: str) -> 
         assert set(scores(truth, wrapping.format(truth)).values()) == {1.0}
 
 
-@given(st.lists(_LINE.filter(str.strip), min_size=1, max_size=6), st.integers(0, 5))
-def test_more_of_the_truth_is_never_worth_less(lines: list[str], cut: int) -> None:
+@given(st.lists(_LINE.filter(str.strip), min_size=1, max_size=6))
+def test_more_of_the_truth_is_never_worth_less(lines: list[str]) -> None:
     truth = "\n".join(lines)
     shares = [scores(truth, "\n".join(lines[:count]))["lines"] for count in range(len(lines) + 1)]
     assert shares == sorted(shares)

@@ -12,7 +12,7 @@ from task_gym.contract import SUCCESS, is_success, result_of
 from task_gym.errors import ArgumentError
 from task_gym.remote import Connection, Failure, Reply
 from task_gym.remote.protocol import check_address
-from trace_gym.backends.base import OBSERVATION_LENGTH, Trace
+from trace_gym.backends.base import OBSERVATION_LENGTH
 
 FACTS: Mapping[str, type] = MappingProxyType(
     {"family": str, "level": int, "row": int, "replaced": int, "sandbox": str, "python": str}
@@ -40,7 +40,7 @@ class Answered:
 class AffinetesBackend:
     """One episode at a time on a server, which shows the question and scores the answer.
 
-    The program, its input and its truth are not shown to the client apart, so ``load`` is an error.
+    The program, its input and its truth are not shown to the client apart.
 
     Args:
         connection: The server.
@@ -53,13 +53,6 @@ class AffinetesBackend:
         self._connection, self._scoring = connection, scoring
         self._episode: str | None = None
         self._asked: dict[str, Any] = {}  # the address, by the server's names
-
-    def load(self, task_id: int) -> Trace:
-        """Raises ArgumentError."""
-        raise ArgumentError(
-            f"task id: {task_id} was given with backend 'affinetes', which does not show programs apart; "
-            "allowed: backend 'local'"
-        )
 
     def ask(self, task_id: int, seed: int) -> Answered:
         """Begins an episode and returns its question.

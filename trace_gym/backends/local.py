@@ -38,7 +38,7 @@ make what a task id names depend on the speed of a machine."""
 
 
 class LocalBackend:
-    """A backend that makes traces and keeps the latest.
+    """A backend that makes traces and keeps the latest; the same task id gives the same trace.
 
     Args:
         source: The source of the programs.

@@ -73,7 +73,7 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
         check_choice("scoring", scoring, SCORINGS)
         check_backend(backend)
         self.waits = backend != "local"
-        self._backend: TraceBackend
+        self._backend: TraceBackend | AffinetesBackend
         if self.waits:
             self._check_served(arguments)
             self._backend = AffinetesBackend(connect(read_settings(server, "trace")), scoring)
@@ -122,6 +122,7 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
         raise NotImplementedError
 
     def _begin(self, task_id: int, seed: int) -> None:
+        assert not isinstance(self._backend, AffinetesBackend)
         self._trace, self._text = None, ""  # load may raise
         trace = self._backend.load(task_id)
         self._trace, self._task_id, self._seed = trace, task_id, seed

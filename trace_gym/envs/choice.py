@@ -102,7 +102,7 @@ class CodeTraceChoiceEnv(TraceEnv, gym.Env[str, Any]):
         more = illegal_info(message)
         if gives_up:
             return self._end(0.0, dict.fromkeys(SCORINGS, 0.0), ILLEGAL_REWARD, more)
-        return self._finish_step(self._text, ILLEGAL_REWARD, {"upstream_reward": ILLEGAL_REWARD, **more})
+        return self._finish_step(self._text, ILLEGAL_REWARD, more)
 
     def _info(self) -> dict[str, Any]:
         legal = [] if self._over else list(range(len(self._outputs)))

@@ -252,8 +252,4 @@ def _is_sequence(operand: ast.expr) -> bool:
 
 def _asks_for_main(node: ast.AST) -> bool:
     """Returns whether a node is a script's ``__name__`` guard. Without it, the program would do nothing."""
-    match node:
-        case ast.Compare(left=ast.Name(id="__name__")):
-            return True
-        case _:
-            return False
+    return isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id == "__name__"

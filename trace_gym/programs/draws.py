@@ -26,13 +26,7 @@ class Draws:
         self._bits = random.Random(seed).getrandbits
 
     def below(self, n: int) -> int:
-        """Returns a number from 0 to n - 1, uniform to n parts in 2**64. Each call draws 64 bits.
-
-        Raises:
-            ValueError: ``n`` is below 1.
-        """
-        if n < 1:
-            raise ValueError(f"draws below n: {n} was given, allowed: 1 and more")
+        """Returns a number from 0 to n - 1, uniform to n parts in 2**64. Each call draws 64 bits."""
         return self._bits(64) * n >> 64
 
     def fork(self) -> Draws:

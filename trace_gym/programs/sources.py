@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from task_gym.errors import ArgumentError, SourceError, nearest
 from trace_gym.programs import hub
@@ -25,23 +25,13 @@ class Candidate(NamedTuple):
     row: int | None
 
 
-class Source(Protocol):
-    """A map from task ids to programs."""
-
-    #: The name that means the same programs everywhere: "builtin", "hub@COMMIT" or a path.
-    name: str
-
-    def candidates(self, task_id: int) -> Iterator[Candidate]:
-        """Yields the task id's own program first, then its replacements in a fixed order."""
-
-
 class BuiltinSource:
     """The programs of ``trace_gym.programs.builtin``. Replacements have the same family and level."""
 
     name = "builtin"
 
     def candidates(self, task_id: int) -> Iterator[Candidate]:
-        """See ``Source``."""
+        """Yields the task id's own program first, then its replacements in a fixed order."""
         # Imported here, because loading the generator's families takes longer than reading a row.
         from trace_gym.programs.builtin import CELLS, generate
 
@@ -56,7 +46,7 @@ class RowSource:
 
     Args:
         rows: Rows with both columns. ``inputs`` is a text, a list of lines, or None for no input.
-        name: See ``Source``; error messages use it.
+        name: The name that means the same rows everywhere, "hub@COMMIT" or a path; error messages use it.
 
     Raises:
         SourceError: there are no rows.
@@ -71,7 +61,7 @@ class RowSource:
         return len(self._rows)
 
     def candidates(self, task_id: int) -> Iterator[Candidate]:
-        """See ``Source``."""
+        """Yields the task id's own program first, then its replacements in a fixed order."""
         size = len(self._rows)
         for k in range(min(size, MOST_LOOKED_AT)):
             row = (task_id + k) % size
@@ -88,6 +78,10 @@ class RowSource:
                 f"{inputs!r:.60}; allowed: texts (inputs also a list of lines, or null)"
             )
         return Program(program, inputs or "", "", 0)
+
+
+Source = BuiltinSource | RowSource
+"""A map from task ids to programs."""
 
 
 def open_source(source: str) -> Source:

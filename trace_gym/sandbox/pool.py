@@ -9,7 +9,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any
 
 from task_gym.errors import ArgumentError
 
@@ -24,9 +23,9 @@ _sandboxes: weakref.WeakSet[Sandbox] = weakref.WeakSet()
 class Sandbox:
     """A pool of warm workers for untrusted programs, one worker per hash seed.
 
-    Workers start at first use. They start again after a worker has died, and in a process that got this
-    object by fork or pickle. They end with ``close``, with the block of a ``with`` statement, with the
-    object, and with the process. One thread at a time runs programs; others wait for it.
+    Workers start at first use. They start again after a worker has died, and in a forked process. They end
+    with ``close``, with the block of a ``with`` statement, with the object, and with the process. One thread
+    at a time runs programs; others wait for it.
 
     Args:
         hash_seeds: The hash seeds for programs (0 to 2**32 - 1). The first is the default.
@@ -54,11 +53,7 @@ class Sandbox:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
                 raise ArgumentError(f"sandbox: hash seed {seed!r} was given, allowed: 0 to {2**32 - 1}")
         self.limits = Limits() if limits is None else limits
-        self._asked: dict[str, Any] = {"require": require, "level": level}
-        self._begin()
-
-    def _begin(self) -> None:
-        self.level = choose(**self._asked)
+        self.level = choose(level, require)
         """The level in force."""
         self._workers: dict[int, Worker] = {}
         # Reentrant, because a signal's handler may close what its thread is running in.
@@ -189,26 +184,16 @@ class Sandbox:
     ) -> None:
         self.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"hash_seeds": self.hash_seeds, "limits": self.limits, "_asked": self._asked}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._begin()
-
-    def _forget(self) -> None:
-        """Drops the workers in a forked process: they are the parent's."""
-        self._lock = threading.RLock()
-        self.close()
-
-
-def _after_fork() -> None:
+def _forget_workers() -> None:
+    """Drops all workers in a forked process: they are the parent's."""
     for sandbox in list(_sandboxes):
-        sandbox._forget()
+        sandbox._lock = threading.RLock()
+        sandbox.close()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_forget_workers)
 
 
 def run(

@@ -185,11 +185,6 @@ def _read(path: str) -> str:
         return ""
 
 
-def _has_filter() -> bool:
-    """Returns whether this process is under a filter of system calls, as containers' processes are."""
-    return any(line.split() == ["Seccomp:", "2"] for line in _read("/proc/self/status").splitlines())
-
-
 def advise() -> list[str]:
     """Returns what would allow user namespaces here, as clauses for a message; none if nothing is known."""
     if sys.platform != "linux":
@@ -199,7 +194,7 @@ def advise() -> list[str]:
         for name, (forbidding, allowing) in SWITCHES.items()
         if _read(f"/proc/sys/{name}") == forbidding
     ]
-    if _has_filter():
+    if any(line.split() == ["Seccomp:", "2"] for line in _read("/proc/self/status").splitlines()):
         found.append(
             "this process is under a system call filter, as in a container: give the container "
             "--security-opt seccomp=unconfined --security-opt apparmor=unconfined, or run outside of it"

@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from game_gym.spec import choice_lines
-from task_gym.errors import ArgumentError
-from task_gym.remote import loop, read_settings
+from task_gym.remote import loop
 from task_gym.remote.connection import Breaker
 from task_gym.remote.protocol import Failure, check_address, read_choices, read_reply, read_result
 
@@ -232,14 +231,6 @@ for more in ({"id": "CodeTrace-v0", "source": sys.argv[1]},
         said.append(f"{type(error).__name__}: {error}")
 print(json.dumps(said))
 """
-
-
-def test_docker_needs_locks_on_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    message = r"^mode: 'docker' was given on the system .* lacks the locks .* allowed: Linux and macOS, or"
-    with pytest.raises(ArgumentError, match=message):
-        read_settings({"mode": "docker"}, "game")
-    read_settings({"mode": "url", "base_url": "http://127.0.0.1:8000"}, "game")
 
 
 def test_the_rest_works_where_linux_own_modules_are_missing(tmp_path: Path) -> None:

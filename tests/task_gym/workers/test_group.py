@@ -52,7 +52,6 @@ def test_a_frame_has_what_a_caller_asks() -> None:
     assert frame.mask is not None and frame.mask.tolist() == [True, True, True, False]
     assert frame.attributes == {"seat": walk.seat} == {"seat": alone.seat}  # it has no seats, and no opponent
     assert frame.generator == alone.np_random.bit_generator.state
-    assert not frame.is_over
 
 
 def test_a_slot_steps_once_repeats_itself_and_replays() -> None:
@@ -91,7 +90,6 @@ def test_another_episode_in_a_replay_is_a_fault() -> None:
     ending = (wrong.truncated, wrong.reward, wrong.info["result"], wrong.info["score"])
     assert ending == (True, 0.0, "fault", None)
     assert wrong.info["fault"] == "a worker was lost, and the episode was another one when it was replayed"
-    assert wrong.is_over
     (after,) = group.advance([Call(0, 7, None, (1,), digest("something else"))])
     assert isinstance(after, Frame) and "fault" not in after.info  # a step is no replay
 

@@ -84,7 +84,7 @@ def play(advance: Any, seeds: list[int], on_round: Callable[[int], None] = lambd
         for index, frame in zip(going, frames, strict=True):
             info = {name: value for name, value in frame.info.items() if name != "pid"}
             seen[index].append((*frame[:4], info, frame.attributes, frame.generator, frame.mask.tolist()))
-        going = [index for index, frame in zip(going, frames, strict=True) if not frame.is_over]
+        going = [index for index, frame in zip(going, frames, strict=True) if not frame.terminated]
         if not going:
             return seen
         on_round(done)

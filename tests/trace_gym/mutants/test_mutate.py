@@ -338,7 +338,7 @@ def test_what_is_shown_is_a_version_of_the_tasks_program(injector: str) -> None:
         for name in ("CodeTrace-v0", "CodeTraceChoice-v0")
     )
     kinds = set()
-    for place in range(16):
+    for place in range(12):
         options = {"task_id": 25 + 160 * place}
         _, bare = asked.reset(seed=0, options=options)
         _, info = chosen.reset(seed=0, options=options)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import os
-import pickle
 import signal
 import socket
 import subprocess
@@ -13,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
@@ -357,16 +355,6 @@ def test_closing_waits_for_the_run_of_another_thread(sandbox: Sandbox) -> None:
     sandbox.close()
     thread.join()
     assert found == ["1\n"] and not sandbox._workers
-
-
-@pytest.mark.parametrize("carry", [lambda box: pickle.loads(pickle.dumps(box)), copy.deepcopy])
-def test_a_copy_has_workers_of_its_own(sandbox: Sandbox, carry: Callable[[Sandbox], Sandbox]) -> None:
-    program = "print(hash('a'))"
-    mine = [sandbox.run(program, hash_seed=seed).stdout for seed in (0, 1)]
-    with carry(sandbox) as other:
-        assert (other.hash_seeds, other.limits, other.level) == ((0, 1), LIMITS, sandbox.level)
-        assert [other.run(program, hash_seed=seed).stdout for seed in (0, 1)] == mine
-        assert pid_of(other) != pid_of(sandbox)
 
 
 def test_a_forked_process_starts_its_own(sandbox: Sandbox) -> None:

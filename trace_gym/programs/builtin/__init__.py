@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from task_gym.errors import AdmissionError
+from task_gym.ids import check_task_id
 from trace_gym.admission.measure import Measured, execute
 from trace_gym.programs.base import TASKS, Program
 from trace_gym.programs.builtin.families import FAMILIES
 from trace_gym.programs.builtin.levels import LEVELS, level_of, points
-from trace_gym.programs.builtin.tasks import CELLS, NAMES, check_task_id, ids_of, split
+from trace_gym.programs.builtin.tasks import CELLS, NAMES, ids_of, split
 from trace_gym.programs.builtin.writer import TURNS, Draft, Template, Writer
 
 __all__ = ["CELLS", "FAMILIES", "LEVELS", "NAMES", "TASKS", "Made", "generate", "ids_of", "make", "split"]
@@ -55,7 +56,7 @@ def generate(task_id: int) -> Program:
 
 def make(task_id: int) -> Made:
     """Returns the program of a task id with its measurements; see ``generate``."""
-    task_id = check_task_id(task_id)
+    task_id = check_task_id(task_id, TASKS)
     name, level = split(task_id)
     fitting = [
         template

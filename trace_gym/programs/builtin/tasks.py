@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from task_gym import ids
 from task_gym.arguments import is_whole
 from task_gym.errors import check_choice
-from task_gym.ids import IdRanges
+from task_gym.ids import IdRanges, check_task_id
 from trace_gym.programs.base import TASKS
 from trace_gym.programs.builtin.families import FAMILIES
 from trace_gym.programs.builtin.levels import LEVELS
@@ -18,18 +17,9 @@ CELLS = len(FAMILIES) * len(LEVELS)
 NAMES = tuple(family.name for family in FAMILIES)
 
 
-def check_task_id(task_id: Any) -> int:
-    """Returns ``task_id`` as an int.
-
-    Raises:
-        TaskIdError: the id is not a whole number in range.
-    """
-    return ids.check_task_id(task_id, TASKS)
-
-
 def split(task_id: int) -> tuple[str, int]:
     """Returns the family and level of a task id."""
-    level, family = divmod(check_task_id(task_id) % CELLS, len(FAMILIES))
+    level, family = divmod(check_task_id(task_id, TASKS) % CELLS, len(FAMILIES))
     return NAMES[family], level + LEVELS[0]
 
 
