@@ -11,8 +11,7 @@ from docs.generate_games import table
 from gamespiel.agents.models.architectures import KNOWN, architecture_of
 from gamespiel.agents.models.memory_plan import Load, plan
 from gamespiel.config import preset_path, presets, resolve
-from gamespiel.report.tables import format_gib
-from gamespiel.training.planning import load_of
+from gamespiel.training.planning import format_gib, load_of
 
 FOLDER = Path(__file__).parent
 PROMOTIONS = FOLDER.parent / "benchmarks" / "results" / "promotion.json"

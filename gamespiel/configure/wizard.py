@@ -28,8 +28,7 @@ from gamespiel.configure import answers as read
 from gamespiel.configure.answers import CPU, TRACES, Answers
 from gamespiel.configure.pace import Pace, hour_settings
 from gamespiel.configure.settings import Draft, check_opponents, draft_of, fit, start_drafts
-from gamespiel.report.tables import parts_table
-from gamespiel.training.planning import find_card_memory, load_of
+from gamespiel.training.planning import find_card_memory, load_of, parts_table
 from gamespiel.training.readiness import check_run
 from gamespiel.usage import command
 from task_gym.errors import TaskGymError

@@ -22,7 +22,7 @@ from gamespiel.environments.held_out import hold_out_tasks
 from gamespiel.overview.reading import Run
 
 
-class Made(NamedTuple):
+class Choice(NamedTuple):
     """A decision of a step.
 
     Attributes:
@@ -38,7 +38,7 @@ class Made(NamedTuple):
     answer: str
 
 
-def find_first_decision(first: Run, second: Run, step: int) -> tuple[Made | None, Made | None] | None:
+def find_first_decision(first: Run, second: Run, step: int) -> tuple[Choice | None, Choice | None] | None:
     """Returns the first decision of a step that differs between two runs; None if all are equal.
 
     Each run is played again from its newest checkpoint before the step, on this machine, in memory: no folder
@@ -55,17 +55,15 @@ def find_first_decision(first: Run, second: Run, step: int) -> tuple[Made | None
     Raises:
         InvalidValueError: a run has no checkpoint before the step.
     """
-    decisions = [
-        {(made.turn, made.episode): made for made in play_again(run, step)} for run in (first, second)
-    ]
-    for place in sorted(decisions[0].keys() | decisions[1].keys()):
-        own, other = (made.get(place) for made in decisions)
-        if own != other:
-            return own, other
+    by_place = [{decision[:2]: decision for decision in play_again(run, step)} for run in (first, second)]
+    for place in sorted(by_place[0].keys() | by_place[1].keys()):
+        one, other = (decisions.get(place) for decisions in by_place)
+        if one != other:
+            return one, other
     return None
 
 
-def play_again(run: Run, step: int) -> list[Made]:
+def play_again(run: Run, step: int) -> list[Choice]:
     """Returns the decisions of a run's step, which is played again.
 
     Raises:
@@ -88,8 +86,8 @@ def play_again(run: Run, step: int) -> list[Made]:
         model.learn(callback=_StopAfter(step))
     decode = model.policy.codec.tokenizer.decode
     return [
-        Made(turn, episode, decode(list(prompt)), decode(list(tokens)))
-        for turn, episode, prompt, tokens in recorder.made
+        Choice(turn, episode, decode(list(prompt)), decode(list(tokens)))
+        for turn, episode, prompt, tokens in recorder.decisions
     ]
 
 
@@ -98,15 +96,15 @@ class _Recorder:
 
     def __init__(self, sampler: Any, step: int) -> None:
         self._sampler, self._step = sampler, step
-        self.made: list[tuple[int, int, Sequence[int], Sequence[int]]] = []
+        self.decisions: list[tuple[int, int, Sequence[int], Sequence[int]]] = []
 
     def sample(self, requests: Sequence[Request]) -> list[Decision]:
-        decisions: list[Decision] = self._sampler.sample(requests)
-        for request, decision in zip(requests, decisions, strict=True):
+        sampled: list[Decision] = self._sampler.sample(requests)
+        for request, decision in zip(requests, sampled, strict=True):
             noise = request.noise
             if isinstance(noise, Address) and noise.step == self._step:
-                self.made.append((noise.turn, noise.episode, decision.prompt, decision.tokens))
-        return decisions
+                self.decisions.append((noise.turn, noise.episode, decision.prompt, decision.tokens))
+        return sampled
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sampler, name)
@@ -124,16 +122,15 @@ class _StopAfter(BaseCallback):
         return model.step < self._last
 
 
-def describe_place(made: tuple[Made | None, Made | None], first: Path, second: Path) -> list[str]:
+def describe_place(decisions: tuple[Choice | None, Choice | None], first: Path, second: Path) -> list[str]:
     """Returns what is said of the first decision that differs."""
-    either = made[0] or made[1]
+    one, other = decisions
+    either = one or other
     assert either is not None
     lines = [f"the first decision that differs: episode {either.episode}, turn {either.turn}"]
-    own, other = made
-    if own is not None and other is not None and own.prompt == other.prompt:
-        lines += [own.prompt, f"{first} answers {own.answer!r}, {second} answers {other.answer!r}"]
-        return lines
-    for folder, decision in ((first, own), (second, other)):
-        said = "decides nothing there" if decision is None else f"is asked:\n{decision.prompt}"
-        lines.append(f"{folder} {said}")
+    if one is not None and other is not None and one.prompt == other.prompt:
+        return [*lines, one.prompt, f"{first} answers {one.answer!r}, {second} answers {other.answer!r}"]
+    for folder, decision in ((first, one), (second, other)):
+        does = "decides nothing there" if decision is None else f"is asked:\n{decision.prompt}"
+        lines.append(f"{folder} {does}")
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,16 +21,20 @@ _CLOCK = re.compile(r"(time|machine)/.*|seconds")
 """Metrics that differ between any two runs."""
 
 
+Difference = tuple[str, Any, Any]
+"""A key or a metric, and its value in both runs."""
+
+
 class Parting(NamedTuple):
     """The first step whose metrics differ.
 
     Attributes:
         step: The step.
-        metrics: The metrics that differ, each with both values.
+        metrics: The metrics that differ.
     """
 
     step: int
-    metrics: dict[str, tuple[Any, Any]]
+    metrics: list[Difference]
 
 
 def compare_runs(console: Console, first: Path, second: Path, *, bisect: bool = False) -> None:
@@ -46,42 +50,34 @@ def compare_runs(console: Console, first: Path, second: Path, *, bisect: bool = 
         TaskGymError: one of them is no run, or cannot be read.
     """
     runs = read_run(first), read_run(second)
-    changed = list(differing_keys(*runs))
+    changed = differing_keys(*runs)
     _print_table(console, "keys", changed, "the configurations are equal, but for the folders")
-    results = list(differing_results(*runs))
+    results = _list_differences(*(run.summary.get("after", {}) for run in runs))
     _print_table(console, "after training", results, "no measures after training differ")
     parting = find_parting(*runs)
-    both = min(run.step for run in runs)
     if parting is None:
-        said = f"the metrics of all {both} common steps are equal, but for times"
-        print_plain(console, said)
+        steps = min(run.step for run in runs)
+        print_plain(console, f"the metrics of all {steps} common steps are equal, but for times")
         return
     print_plain(console, f"the runs part in step {parting.step}:")
-    _print_table(console, f"step {parting.step}", [(k, *v) for k, v in parting.metrics.items()], "")
+    _print_table(console, f"step {parting.step}", parting.metrics, "")
     if bisect:
         from gamespiel.overview.bisecting import describe_place, find_first_decision
 
-        found = find_first_decision(*runs, parting.step)
+        decisions = find_first_decision(*runs, parting.step)
         equal = [f"all decisions of step {parting.step} are equal, and what was learned from them is not"]
-        for line in equal if found is None else describe_place(found, first, second):
+        for line in equal if decisions is None else describe_place(decisions, first, second):
             print_plain(console, line)
 
 
-def differing_keys(first: Run, second: Run) -> Iterator[tuple[str, Any, Any]]:
-    """Yields the keys of the configurations that differ, but for ``run.output_dir``, with both values."""
-    own, other = to_dict(first.config), to_dict(second.config)
-    for section, keys in own.items():
-        for key, value in keys.items():
-            if (section, key) != ("run", "output_dir") and value != other[section][key]:
-                yield f"{section}.{key}", value, other[section][key]
-
-
-def differing_results(first: Run, second: Run) -> Iterator[tuple[str, Any, Any]]:
-    """Yields the measures after training that differ, with both values; None where a run lacks one."""
-    own, other = first.summary.get("after", {}), second.summary.get("after", {})
-    for name in dict.fromkeys([*own, *other]):
-        if own.get(name) != other.get(name):
-            yield name, own.get(name), other.get(name)
+def differing_keys(first: Run, second: Run) -> list[Difference]:
+    """Returns the keys of the configurations that differ, but for ``run.output_dir``, with both values."""
+    return [
+        (f"{section}.{key}", *values)
+        for section, *both in _list_differences(to_dict(first.config), to_dict(second.config))
+        for key, *values in _list_differences(*both)
+        if (section, key) != ("run", "output_dir")
+    ]
 
 
 def find_parting(first: Run, second: Run) -> Parting | None:
@@ -92,17 +88,16 @@ def find_parting(first: Run, second: Run) -> Parting | None:
     others = {row["step"]: row for row in second.rows}
     logged = {key for row in first.rows for key in row} & {key for row in second.rows for key in row}
     for row in first.rows:
-        other = others.get(row["step"])
-        if other is None:
-            continue
-        differing = {
-            key: (row.get(key), other.get(key))
-            for key in dict.fromkeys([*row, *other])
-            if key in logged and not _CLOCK.fullmatch(key) and not _are_equal(row.get(key), other.get(key))
-        }
-        if differing:
-            return Parting(row["step"], differing)
+        differences = _list_differences(row, others.get(row["step"], row))
+        if metrics := [one for one in differences if one[0] in logged and not _CLOCK.fullmatch(one[0])]:
+            return Parting(row["step"], metrics)
     return None
+
+
+def _list_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Difference]:
+    """Returns what differs, with both values; None where one is missing."""
+    pairs = [(key, first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second])]
+    return [(key, old, new) for key, old, new in pairs if not _are_equal(old, new)]
 
 
 def _are_equal(first: Any, second: Any) -> bool:
@@ -111,7 +106,7 @@ def _are_equal(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-def _print_table(console: Console, title: str, rows: list[tuple[str, Any, Any]], none: str) -> None:
+def _print_table(console: Console, title: str, rows: list[Difference], none: str) -> None:
     if not rows:
         print_plain(console, none)
         return

@@ -7,7 +7,8 @@ import json
 import math
 import os
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,9 +72,6 @@ PART = 5
 
 MOST = 24
 """The most names of a panel of shares; the others are those with the fewest episodes."""
-
-Counts = dict[str, tuple[float, int]]
-"""Successes and episodes by name."""
 
 
 class Group(NamedTuple):
@@ -145,17 +143,14 @@ def _draw_curves(
             continue
         if metric.startswith("eval/") or 2 * sum(metric not in row for row in rows) > len(rows):
             points = [(at, value) for at, value in zip(x, y, strict=True) if not math.isnan(value)]
-            lines += axes.plot(
-                *zip(*points, strict=True), color=colour, linewidth=1.2, marker=".", label=label
-            )
+            style = {"color": colour, "linewidth": 1.2, "marker": ".", "label": label}
+            lines += axes.plot(*zip(*points, strict=True), **style)
             continue
         window = max(1, len(rows) // 20)
         if window > 1:
             axes.plot(x, y, color=colour, alpha=0.25, linewidth=0.8)
-        marker = "o" if len(rows) == 1 else None
-        lines += axes.plot(
-            x, running_mean(y, window), color=colour, linewidth=1.6, label=label, marker=marker
-        )
+        smooth, marker = running_mean(y, window), "o" if len(rows) == 1 else None
+        lines += axes.plot(x, smooth, color=colour, linewidth=WIDTH, label=label, marker=marker)
     return lines
 
 
@@ -173,7 +168,7 @@ def plot_runs(console: Console, places: Sequence[Path], output: Path) -> None:
     runs = [run for place in places if (run := read_run(place)).rows]
     if not runs:
         raise InvalidValueError("there is nothing to draw: none of the runs has made a step")
-    for path in save_groups(group_seeds(runs), [output.with_suffix(f".{form}") for form in ("png", "svg")]):
+    for path in save_groups(group_seeds(runs), [output.with_suffix(ending) for ending in (".png", ".svg")]):
         print_plain(console, f"written to {path}")
 
 
@@ -276,8 +271,8 @@ def _draw_group(axes: Any, group: Group, metric: str, style: Mapping[str, Any]) 
     """Draws a metric of a group, with a band; returns whether any of its runs has it.
 
     The band is from the least to the most of the seeds, or, of a run alone, the 95% interval: of an
-    evaluation over its episodes, of rewards and successes over the steps of which a point is the mean. A run
-    alone also has the score against each opponent and in each game.
+    evaluation over its episodes, of rewards and successes over the steps of which a point is the mean (of a
+    single step, the point itself). A run alone also has the score against each opponent and in each game.
     """
     curves = [curve for run in group.runs if (curve := read_curve(run, metric))]
     steps = sorted(set.intersection(*map(set, curves))) if curves else []
@@ -293,7 +288,9 @@ def _draw_group(axes: Any, group: Group, metric: str, style: Mapping[str, Any]) 
     if len(columns) > 1:
         band = [(min(values), max(values)) for values in zip(*smooth, strict=True)]
     elif metric in ("rollout/reward", "rollout/success"):
-        band = _find_intervals(columns[0], window)
+        ends = range(1, len(steps) + 1)
+        intervals = [mean_interval(columns[0][max(0, end - window) : end]) for end in ends]
+        band = [(low, high) if math.isfinite(low) else (mean, mean) for mean, low, high in intervals]
     elif metric == "eval/score":
         widths = read_curve(run, "eval/interval")
         band = [(m - widths.get(s, 0.0), m + widths.get(s, 0.0)) for s, m in zip(steps, means, strict=True)]
@@ -304,12 +301,6 @@ def _draw_group(axes: Any, group: Group, metric: str, style: Mapping[str, Any]) 
         curve, label = read_curve(run, name), name.removeprefix(f"{metric}/")
         axes.plot(curve.keys(), curve.values(), dashes, color=style["color"], linewidth=0.9, label=label)
     return True
-
-
-def _find_intervals(values: Sequence[float], window: int) -> list[tuple[float, float]]:
-    """Returns the 95% interval of each point's mean over its steps; of a single step, the point itself."""
-    intervals = [mean_interval(values[max(0, end - window) : end]) for end in range(1, len(values) + 1)]
-    return [(low, high) if math.isfinite(low) else (mean, mean) for mean, low, high in intervals]
 
 
 def read_curve(run: Run, metric: str) -> dict[int, float]:
@@ -334,12 +325,36 @@ def find_shares(runs: Sequence[Run]) -> Iterator[Shares]:
     early = [row for row in rows if row["step"] <= length]
     late = [row for row in rows if row["step"] > steps - length]
     for title, prefix in (("game", "rollout/game/"), ("opponent", "rollout/against/")):
-        shares = [_count_successes(part, _split_by(prefix)) for part in (early, late)]
+        shares = [_count_successes(_list_groups(part, prefix)) for part in (early, late)]
         if len(shares[0].keys() | shares[1].keys()) > 1:
             yield Shares(f"success by {title}", *shares)
-    stages = _count_successes(rows, _split_by_stage)
+    stages = _count_successes(
+        (row["curriculum/name"], row["rollout/success"], row["rollout/episodes"])
+        for row in rows
+        if isinstance(row.get("curriculum/name"), str) and row.get("rollout/episodes")
+    )
     if len(stages) > 1:
         yield Shares("success by stage, all of its steps", {}, stages)
+
+
+def _list_groups(rows: Sequence[Row], prefix: str) -> Iterator[tuple[str, float, int]]:
+    """Yields the name, the share of successes and the episodes of each row's groups."""
+    for row in rows:
+        for key, episodes in row.items():
+            if key.startswith(prefix) and key.endswith("/episodes"):
+                name = key.removeprefix(prefix).removesuffix("/episodes")
+                yield name, row[f"{prefix}{name}/success"], episodes
+
+
+def _count_successes(groups: Iterable[tuple[Any, ...]]) -> dict[str, Interval]:
+    """Returns shares by name, those with most episodes first, or as they came if there are few."""
+    won, played = defaultdict[str, float](float), Counter[str]()
+    for name, success, episodes in groups:
+        won[name] += success * episodes
+        played[name] += int(episodes)
+    counts = played.most_common() if len(played) > MOST else played.items()
+    # A mean of booleans times their number is a whole number, but for the last bits of a float.
+    return {name: wilson(min(round(won[name], 6), count), count) for name, count in counts if count}
 
 
 def draw_shares(axes: Any, shares: Shares, colour: str) -> None:
@@ -360,47 +375,6 @@ def draw_shares(axes: Any, shares: Shares, colour: str) -> None:
     _name_panel(axes, f"{shares.title}{fifths}")
 
 
-def _split_by(prefix: str) -> Callable[[Row], Counts]:
-    def split(row: Row) -> Counts:
-        ends = {
-            key.removeprefix(prefix).removesuffix("/episodes"): value
-            for key, value in row.items()
-            if key.startswith(prefix) and key.endswith("/episodes")
-        }
-        return {name: (row[f"{prefix}{name}/success"] * count, count) for name, count in ends.items()}
-
-    return split
-
-
-def _split_by_stage(row: Row) -> Counts:
-    name, count = row.get("curriculum/name"), row.get("rollout/episodes")
-    return {name: (row["rollout/success"] * count, count)} if isinstance(name, str) and count else {}
-
-
-def _count_successes(rows: Sequence[Row], split: Callable[[Row], Counts]) -> dict[str, Interval]:
-    """Returns shares over rows, the names with most episodes first, or as they came if there are few."""
-    counts: Counts = {}
-    for row in rows:
-        for name, (successes, episodes) in split(row).items():
-            before = counts.get(name, (0.0, 0))
-            counts[name] = (before[0] + successes, before[1] + int(episodes))
-    if len(counts) > MOST:
-        counts = dict(sorted(counts.items(), key=lambda item: -item[1][1]))
-    # A mean of booleans times their number is a whole number, but for the last bits of a float.
-    return {name: wilson(min(round(won, 6), count), count) for name, (won, count) in counts.items() if count}
-
-
-def stage_changes(rows: Sequence[Row]) -> list[tuple[int, str]]:
-    """Returns each row at whose end a curriculum's stage had changed, with the name of the new stage."""
-    changes, before = [], 0  # a run begins in the first stage
-    for at, row in enumerate(rows):
-        stage = row.get("curriculum/stage", before)
-        if stage != before:
-            changes.append((at, str(row.get("curriculum/name", stage))))
-        before = stage
-    return changes
-
-
 def running_mean(values: Sequence[float], window: int) -> list[float]:
     """Returns means of each value and the ``window - 1`` before it; a NaN is in no mean and stays NaN."""
     means = []
@@ -413,13 +387,19 @@ def running_mean(values: Sequence[float], window: int) -> list[float]:
 def _mark_stages(
     axes: Any, x: Sequence[float], rows: Sequence[Row], *, size: float, named: bool = True
 ) -> None:
-    for at, name in stage_changes(rows):
-        axes.axvline(x[at], color="0.45", linestyle=":", linewidth=1.0)
-        if named:
+    """Draws a line at each row at whose end a curriculum's stage had changed, with the new stage's name."""
+    before = 0  # a run begins in the first stage
+    for at, row in zip(x, rows, strict=True):
+        stage = row.get("curriculum/stage", before)
+        if stage != before:
+            axes.axvline(at, color="0.45", linestyle=":", linewidth=1.0)
+        if stage != before and named:
             axes.annotate(
-                name, (x[at], 0.03), xycoords=("data", "axes fraction"), xytext=(3, 0),
-                textcoords="offset points", rotation=90, fontsize=size, color="0.35", va="bottom",
+                str(row.get("curriculum/name", stage)), (at, 0.03), xycoords=("data", "axes fraction"),
+                xytext=(3, 0), textcoords="offset points", rotation=90, fontsize=size, color="0.35",
+                va="bottom",
             )  # fmt: skip
+        before = stage
 
 
 def _name_panel(axes: Any, title: str, x: str = "", *, empty: bool = False) -> None:

@@ -32,19 +32,23 @@ def _match_lines(pattern: str, text: str) -> list[str]:
     return re.findall(pattern, text, re.MULTILINE)
 
 
-def _make_grid_reader(pattern: str, signs: str = "", *, kind: str = "grid") -> Callable[[str], Board | None]:
+def _make_grid_reader(
+    pattern: str, signs: str = "", to: str = ".xo#", **picture: str
+) -> Callable[[str], Board | None]:
     """Returns a reader of boards with a line per row.
 
     Args:
         pattern: Matches a row, with its fields as the only group.
-        signs: The signs for ".", "x", "o", "#" in this game, as far as it differs.
-        kind: The kind of picture.
+        signs: The game's signs for those of ``to``, as far as they differ.
+        to: The picture's signs.
+        picture: What else the picture has, such as its ``kind``, which is "grid" if it is left out.
     """
-    table = str.maketrans(signs, ".xo#"[: len(signs)])
+    table = str.maketrans(signs, to[: len(signs)])
 
     def read(text: str) -> Board | None:
         rows = [re.sub(r"\s", "", row).translate(table) for row in _match_lines(pattern, text)]
-        return {"kind": kind, "rows": rows} if rows else None
+        rows = [row for row in rows if row]
+        return {"kind": "grid", **picture, "rows": rows} if rows else None
 
     return read
 
@@ -56,22 +60,6 @@ def _read_chess(text: str) -> Board:
         "pieces": "chess",
         "rows": [re.sub(r"\d", lambda found: "." * int(found[0]), row) for row in placed],
     }
-
-
-def _read_checkers(text: str) -> Board:
-    rows = _match_lines(r"^\d([.o+8*]{8})$", text)
-    # White "o" with kings "8", black "+" with kings "*"; black fields are the second player's here.
-    return {"kind": "grid", "pieces": "checkers", "rows": [row.translate(_CHECKERS) for row in rows]}
-
-
-_CHECKERS = str.maketrans("o8+*", "xXoO")
-# In hex, letters other than x and o mark stones that are connected to an edge.
-_HEX = str.maketrans("yzXpqO", "xxxooo")
-
-
-def _read_hex(text: str) -> Board:
-    rows = [re.sub(r"\s", "", row) for row in _match_lines(r"^([ .xoyzpqXO]+)$", text)]
-    return {"kind": "hex", "rows": [row.translate(_HEX) for row in rows if row]}
 
 
 def _read_numbers(text: str) -> Board:
@@ -120,12 +108,14 @@ _READERS: dict[str, Callable[[str], Board | None]] = {
     "amazons": _make_grid_reader(r"^([.XO#]+)$", ".OX#"),
     "blackjack": _read_blackjack,
     "breakthrough": _make_grid_reader(r"^[^ .]([.bw]+)$", ".bw"),
-    "checkers": _read_checkers,
+    # White "o" with kings "8", black "+" with kings "*"; black fields are the second player's here.
+    "checkers": _make_grid_reader(r"^\d([.o+8*]{8})$", "o8+*", "xXoO", pieces="checkers"),
     "chess": _read_chess,
     "clobber": _make_grid_reader(r"^\d([.ox]+)$", ".ox"),
     "connect_four": _PLAIN,
     "go": _make_grid_reader(r"^ *\d+ ([+XO]+)$", "+XO", kind="points"),
-    "hex": _read_hex,
+    # Letters other than x and o mark stones that are connected to an edge.
+    "hex": _make_grid_reader(r"^([ .xoyzpqXO]+)$", "yzXpqO", "xxxooo", kind="hex"),
     "kuhn_poker": _read_kuhn,
     "leduc_poker": _read_leduc,
     "othello": _make_grid_reader(r"^\d ([-xo ]+) \d$", "-xo"),

@@ -11,7 +11,6 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from gamespiel.agents.models.memory_plan import GIB, SPARE, Load, MemoryPlan
 from task_gym.stats import Interval
 
 if TYPE_CHECKING:  # most commands print tables without PyTorch
@@ -26,7 +25,7 @@ SAMPLED_NOTE = (
     "a mask there are none. legal mass: probability that the model gives to the legal answers when nothing "
     "masks it (- if no model plays)."
 )
-"""Printed below ``make_samples_table``."""
+"""Printed below ``evaluation_table`` of games."""
 
 SUMMARY_LABELS = {"illegal rate": "illegal moves played", "legal mass": "legal mass without mask"}
 """Names in ``summary_table`` of measures whose keys do not explain themselves."""
@@ -42,18 +41,6 @@ PAIRED_NOTE = (
     "interval. None of these episodes was trained on."
 )
 """Printed below ``make_pairs_table``."""
-
-FIT_NOTE = (
-    "peak: GiB, with forwards as large as the token budgets allow; prompts that share or repeat more need "
-    f"less. A card fits if {SPARE:.0%} of it stays free."
-)
-"""Printed below ``fit_table``."""
-
-CPU_NOTE = (
-    "On the CPU, glibc keeps memory that was freed: peaks of 1.6 times this sum were measured, and of 2.5 "
-    "times with gradient checkpointing. MALLOC_MMAP_THRESHOLD_=65536 in the environment prevents that."
-)
-"""Printed if the plan is for the CPU."""
 
 
 class Grid(Table):
@@ -116,7 +103,19 @@ def evaluation_table(title: str, rows: Mapping[str, Measured], unit: str = "game
     """
     if _has_scores(rows):
         return traces_table(title, rows)
-    return Group(make_samples_table(title, rows, unit), Text(SAMPLED_NOTE))
+    columns = ("score", "success", "return", "illegal\nmoves", "legal\nmass", "turns")
+    table = Grid("", columns, title)
+    for name, measures in rows.items():
+        table.add_row(
+            _format_group(name, measures, unit),
+            _plus_minus(measures.score, 3),
+            _format_share(measures.success),
+            "-" if measures.returns is None else _plus_minus(measures.returns, 2),
+            f"{measures.illegal_rate:.1%}",
+            "-" if measures.legal_mass is None else f"{measures.legal_mass:.3f}",
+            f"{measures.length:.2f}",
+        )
+    return Group(table, Text(SAMPLED_NOTE))
 
 
 def reply_evaluation_table(
@@ -131,30 +130,15 @@ def reply_evaluation_table(
     """
     if any(map(_has_scores, replies.values())):
         tables = [traces_table(f"{title}, {how}", rows) for how, rows in replies.items() if rows]
-        return Group(*tables, Text(describe_cuts(replies)))
+        shares = {how: rows["all"].cut_share for how, rows in replies.items() if "all" in rows}
+        listed = ", ".join(f"{how} {share.mean:.1%}" for how, share in shares.items() if share is not None)
+        return Group(*tables, Text(f"replies cut by the token limit: {listed or '-'}"))
     return Group(replies_table(title, masked, replies), Text(replies_note(masked, replies)))
 
 
 def _has_scores(rows: Mapping[str, Measured]) -> bool:
     """Returns whether the episodes have several scores, as those of traces do."""
     return "all" in rows and bool(rows["all"].by_scoring)
-
-
-def make_samples_table(title: str, rows: Mapping[str, Measured], unit: str = "games") -> Grid:
-    """Returns a table with a row per group of games; intervals are below the means."""
-    columns = ("score", "success", "return", "illegal\nmoves", "legal\nmass", "turns")
-    table = Grid("", columns, title)
-    for name, measures in rows.items():
-        table.add_row(
-            _format_group(name, measures, unit),
-            _plus_minus(measures.score, 3),
-            _format_share(measures.success),
-            "-" if measures.returns is None else _plus_minus(measures.returns, 2),
-            f"{measures.illegal_rate:.1%}",
-            "-" if measures.legal_mass is None else f"{measures.legal_mass:.3f}",
-            f"{measures.length:.2f}",
-        )
-    return table
 
 
 def replies_table(
@@ -195,13 +179,6 @@ def replies_note(masked: Mapping[str, Measured], replies: Mapping[str, Mapping[s
         "that name no legal action, with 95% Wilson interval. games given up: ended by illegal replies "
         "(their number). replies cut: by the token limit."
     )
-
-
-def describe_cuts(replies: Mapping[str, Mapping[str, MeasuredReplies]]) -> str:
-    """Returns the shares of replies that the token limit has cut."""
-    shares = {how: rows["all"].cut_share for how, rows in replies.items() if "all" in rows}
-    listed = ", ".join(f"{how} {share.mean:.1%}" for how, share in shares.items() if share is not None)
-    return f"replies cut by the token limit: {listed or '-'}"
 
 
 def traces_table(title: str, rows: Mapping[str, Measured]) -> Grid:
@@ -268,62 +245,6 @@ def make_pairs_table(rows: Mapping[str, tuple[int, float, float, Interval]]) -> 
             Text(f"{change:+.3f}", style="bold"), f"{low:+.3f} … {high:+.3f}",
         )  # fmt: skip
     return table
-
-
-def parts_table(load: Load, plan: MemoryPlan) -> Grid:
-    """Returns a table with a row per part of a plan, in GiB; sums are after their parts."""
-    budget = f" of {load.backward_budget:,}" if load.backward_budget else ""
-    update = f"update, {load.tokens_per_backward:,}{budget} tokens"
-    play = f"play, {load.tokens_per_forward:,} tokens"
-    used, other = "with gradient checkpointing", "without gradient checkpointing"
-    if not load.gradient_checkpointing:
-        used, other = other, used
-    unused = plan.activations_plain if load.gradient_checkpointing else plan.activations_checkpointed
-    always = [
-        (f"weights ({f'{load.bits} bits' if load.bits else load.dtype})", plan.weights),
-        ("adapters and value head (float32)", plan.adapters),
-        ("their gradients", plan.gradients),
-        ("optimizer (two moments of each)", plan.optimizer),
-        *([("captured forwards", plan.graphs)] if plan.graphs else []),
-        *([("CUDA itself, an estimate", plan.context)] if plan.context else []),
-        ("always", plan.always),
-    ]
-    updating = [
-        (f"{update}: activations {used}", plan.activations),
-        (f"({other}", unused),
-        ("  temporary, on the way back", plan.backward),
-        (f"  logits and head, {load.rows_backward:,} positions", plan.head),
-        ("while updating", plan.updating),
-    ]
-    playing = [
-        (f"{play}: cached keys and values", plan.cache),
-        ("  temporary, in a layer", plan.sampling),
-        (f"  logits and head, {load.rows_forward:,} positions", plan.sampling_head),
-        ("while playing", plan.playing),
-    ]
-    table = Grid("memory", ("GiB",))
-    for rows in (always, updating, playing, [("peak", plan.peak)]):
-        for name, size in rows:
-            amount, is_sum = format_gib(size), (name, size) == rows[-1]
-            if name.startswith("("):
-                table.add_row(Text(f"  {name}: {amount})", style="dim"), "")
-            else:
-                table.add_row(Text(name, style="bold" if is_sum else ""), amount, end_section=is_sum)
-    return table
-
-
-def fit_table(plans: Mapping[str, MemoryPlan], cards: Sequence[float]) -> Grid:
-    """Returns a table with a row per configuration: its peak, and whether it fits cards of so many GiB."""
-    table = Grid("preset", ("peak", *(f"{card:g} GiB" for card in cards)), padding=1)
-    for name, plan in plans.items():
-        fits = ["fits" if plan.fits(card * GIB) else "-" for card in cards]
-        table.add_row(name, format_gib(plan.peak), *fits)
-    return table
-
-
-def format_gib(size: int) -> str:
-    """Returns bytes in GiB, with as many digits as a plan deserves."""
-    return f"{size / GIB:.2f}" if size >= GIB / 200 or not size else "<0.01"
 
 
 def _format_group(name: str, measures: Measured, unit: str = "games") -> str:

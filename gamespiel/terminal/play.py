@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +31,6 @@ GAMES = "openspiel"
 
 Advise = Callable[[str, Sequence[int]], tuple[Sequence[float], float]]
 """Takes an observation and its legal actions; returns their probabilities, and the score that is expected."""
-
-
-@dataclass(frozen=True)
-class Entered:
-    """The meaning of a line that was typed: an action to play, or something to show."""
-
-    action: int | None = None
-    reply: RenderableType = ""
-    quits: bool = False
 
 
 def play(
@@ -146,39 +136,37 @@ def _ask_action(
             line = read("your move> ")
         except EOFError:
             return None
-        entered = understand(line, env, info, probabilities)
-        if entered.quits:
-            return None
-        if entered.action is not None:
-            return entered.action
-        console.print(entered.reply)
+        answer = understand(line, env, info, probabilities)
+        if answer is None or isinstance(answer, int):
+            return answer
+        console.print(answer)
 
 
 def understand(
     line: str, env: Any, info: Mapping[str, Any], probabilities: Sequence[float] | None = None
-) -> Entered:
-    """Returns the meaning of a line: a legal action by number or name, a command, or a part of a name."""
+) -> int | RenderableType | None:
+    """Returns the legal action that a line names, or what to show of a command; None if the person leaves."""
     legal, names = info["legal_actions"], info["admissible_commands"]
     word = line.strip()
     # Ids first: the names of some games are numbers too, but the menu shows them beside the ids.
     if word.isascii() and word.isdigit() and int(word) in legal:
-        return Entered(int(word))
+        return int(word)
     same = [a for a, name in zip(legal, names, strict=True) if name.strip().lower() == word.lower()]
     if word and len(same) == 1:
-        return Entered(same[0])
+        return int(same[0])
     command = word.lower()
     if command in ("quit", "q", "exit"):
-        return Entered(quits=True)
+        return None
     if command in ("help", "h", "?"):
-        return Entered(reply=Text(HELP))
+        return Text(HELP)
     if command == "rules":
-        return Entered(reply=Text(env.unwrapped.variant.rules))
+        return Text(env.unwrapped.variant.rules)
     if command in ("", "moves"):
-        return Entered(reply=menu(info, probabilities))
+        return menu(info, probabilities)
     if any(command in name.lower() for name in names):
-        return Entered(reply=menu(info, probabilities, part=command))
+        return menu(info, probabilities, part=command)
     listed = ", ".join(str(action) for action in legal[:10]) + (", …" if len(legal) > 10 else "")
-    return Entered(reply=Text(f"{word!r} is no legal action; legal: {listed}. Type help for help."))
+    return Text(f"{word!r} is no legal action; legal: {listed}. Type help for help.")
 
 
 def _show_transcript(env: Any, info: Mapping[str, Any], console: Console) -> None:

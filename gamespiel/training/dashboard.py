@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from rich import box
@@ -27,11 +28,14 @@ class Metric(NamedTuple):
         key: Key of the metric.
         label: Name on display.
         form: Format of the value.
+        needs: The metric is left out unless the one of this key was logged; "" for one that is always there,
+            as ``-`` if it was not logged.
     """
 
     key: str
     label: str
     form: str
+    needs: str = ""
 
 
 LINE = (
@@ -41,19 +45,15 @@ LINE = (
     Metric("train/entropy", "entropy", ".3f"),
     Metric("rollout/legal_mass", "legal_mass", ".3f"),
     Metric("time/decisions_per_second", "dec/s", ".0f"),
+    Metric("curriculum/name", "stage", "", "curriculum/name"),
+    Metric("curriculum/progress", "to_next_stage", ".2f", "curriculum/progress"),
+    Metric("curriculum/levels", "levels", ".0f", "curriculum/levels"),
+    Metric("replay/share", "replays", ".2f", "replay/share"),
+    Metric("pool/size", "pool", ".0f", "pool/size"),
+    Metric("eval/score", "held_out", ".3f", "eval/score"),
+    Metric("eval/exploitability", "exploitability", ".3f", "eval/exploitability"),
 )
-"""Metrics of a plain line, after ``step 12/100``, in this order; ``-`` if a metric was not logged."""
-
-LINE_ENDS = (
-    Metric("curriculum/name", "stage", ""),
-    Metric("curriculum/progress", "to_next_stage", ".2f"),
-    Metric("curriculum/levels", "levels", ".0f"),
-    Metric("replay/share", "replays", ".2f"),
-    Metric("pool/size", "pool", ".0f"),
-    Metric("eval/score", "held_out", ".3f"),
-    Metric("eval/exploitability", "exploitability", ".3f"),
-)
-"""Metrics at the end of a plain line, those of them that were logged."""
+"""Metrics of a plain line, after ``step 12/100``, in this order."""
 
 GRID = (
     Metric("rollout/reward", "reward", ".3f"),
@@ -74,51 +74,34 @@ GRID = (
     Metric("time/decisions_per_second", "decisions/s", ",.0f"),
     Metric("machine/tokens_per_second", "tokens/s", ",.0f"),
     Metric("machine/memory_gib", "memory, GiB", ".2f"),
+    # A run that is evaluated while it trains.
+    Metric("eval/score", "held-out score", ".3f", "eval/score"),
+    Metric("eval/success", "held-out success", ".1%", "eval/score"),
+    # A policy that writes.
+    Metric("rollout/reply_tokens", "reply tokens", ".1f", "rollout/reply_tokens"),
+    Metric("rollout/cut_share", "replies cut", ".1%", "rollout/reply_tokens"),
+    Metric("rollout/illegal", "illegal replies", ".1%", "rollout/reply_tokens"),
+    # A run with stages. Progress is 100% in the last stage.
+    Metric("curriculum/name", "stage", "", "curriculum/name"),
+    Metric("curriculum/progress", "to next stage", ".0%", "curriculum/name"),
+    Metric("curriculum/success_rate", "stage success", ".1%", "curriculum/name"),
+    # A run that draws starts again (``level_replay``).
+    Metric("curriculum/levels", "levels kept", ",.0f", "curriculum/levels"),
+    Metric("curriculum/share", "levels again", ".1%", "curriculum/levels"),
+    # A run that replays failures.
+    Metric("replay/share", "replays", ".1%", "replay/share"),
+    Metric("replay/size", "failures kept", ",.0f", "replay/share"),
+    Metric("replay/mastered", "mastered", ",.0f", "replay/share"),
+    # A policy that plays itself.
+    Metric("eval/exploitability", "exploitability", ".3f", "eval/exploitability"),
+    Metric("train/kl_magnet", "KL to magnet", ".4f", "train/kl_magnet"),
+    Metric("train/magnet_coef", "magnet weight", ".4f", "train/magnet_coef"),
+    Metric("train/magnet_step", "magnet of step", ".0f", "train/magnet_step"),
+    Metric("pool/size", "pool", ".0f", "pool/size"),
+    Metric("pool/newest", "newest of step", ".0f", "pool/newest"),
+    Metric("pool/hardest", "hardest of step", ".0f", "pool/hardest"),
 )
 """Metrics of the live display, as many per row as fit."""
-
-FEATURES = (
-    # A run that is evaluated while it trains.
-    (
-        Metric("eval/score", "held-out score", ".3f"),
-        Metric("eval/success", "held-out success", ".1%"),
-    ),
-    # A policy that writes.
-    (
-        Metric("rollout/reply_tokens", "reply tokens", ".1f"),
-        Metric("rollout/cut_share", "replies cut", ".1%"),
-        Metric("rollout/illegal", "illegal replies", ".1%"),
-    ),
-    # A run with stages. Progress is 100% in the last stage.
-    (
-        Metric("curriculum/name", "stage", ""),
-        Metric("curriculum/progress", "to next stage", ".0%"),
-        Metric("curriculum/success_rate", "stage success", ".1%"),
-    ),
-    # A run that draws starts again (``level_replay``).
-    (
-        Metric("curriculum/levels", "levels kept", ",.0f"),
-        Metric("curriculum/share", "levels again", ".1%"),
-    ),
-    # A run that replays failures.
-    (
-        Metric("replay/share", "replays", ".1%"),
-        Metric("replay/size", "failures kept", ",.0f"),
-        Metric("replay/mastered", "mastered", ",.0f"),
-    ),
-)
-"""Metrics of the live display after those of ``GRID``, group by group, if the first of a group was logged."""
-
-SELF_PLAY = (
-    Metric("eval/exploitability", "exploitability", ".3f"),
-    Metric("train/kl_magnet", "KL to magnet", ".4f"),
-    Metric("train/magnet_coef", "magnet weight", ".4f"),
-    Metric("train/magnet_step", "magnet of step", ".0f"),
-    Metric("pool/size", "pool", ".0f"),
-    Metric("pool/newest", "newest of step", ".0f"),
-    Metric("pool/hardest", "hardest of step", ".0f"),
-)
-"""Metrics of the live display of a policy that plays itself; those that were not logged are left out."""
 
 GROUPS = "curriculum/probabilities/"
 """Before a group's name, the key of the probability with which it is drawn."""
@@ -287,8 +270,7 @@ class Pace:
 
 def plain_line(metrics: Metrics, total: int, seconds_left: float | None) -> str:
     """Returns ``step 12/100  reward 0.512  ...  left 0:31``: two spaces between pairs, one within."""
-    listed = [*LINE, *(metric for metric in LINE_ENDS if metric.key in metrics)]
-    pairs = [f"{metric.label} {_format_metric(metrics, metric)}" for metric in listed]
+    pairs = [f"{label} {value}" for label, value in _format_metrics(LINE, metrics)]
     shares = _select_numbers(metrics, GROUPS)
     if shares and max(shares.values()) > min(shares.values()):
         most = max(shares, key=lambda name: shares[name])
@@ -328,23 +310,23 @@ def _make_grid(metrics: Metrics, columns: int) -> Table:
     for _ in range(columns):
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(justify="right", no_wrap=True, ratio=1)
-    listed = [*GRID]
-    for group in FEATURES:
-        listed += group if group[0].key in metrics else ()
-    listed += [metric for metric in SELF_PLAY if metric.key in metrics]
-    for row in range(0, len(listed), columns):
-        cells: list[str] = []
-        for metric in listed[row : row + columns]:
-            cells += [metric.label, _format_metric(metrics, metric)]
-        grid.add_row(*cells)
+    cells = _format_metrics(GRID, metrics)
+    for row in range(0, len(cells), columns):
+        grid.add_row(*chain.from_iterable(cells[row : row + columns]))
     return grid
 
 
-def _format_metric(metrics: Metrics, metric: Metric) -> str:
-    value = metrics.get(metric.key)
-    if isinstance(value, str):
-        return _one_line(value)
-    return format(value, metric.form) if value is not None and math.isfinite(value) else "-"
+def _format_metrics(listed: Sequence[Metric], metrics: Metrics) -> list[tuple[str, str]]:
+    """Returns the label and the value of each metric that is not left out."""
+    cells = []
+    for key, label, form, needs in listed:
+        if not needs or needs in metrics:
+            value = metrics.get(key, math.nan)
+            if isinstance(value, str):
+                cells.append((label, _one_line(value)))
+            else:
+                cells.append((label, format(value, form) if math.isfinite(value) else "-"))
+    return cells
 
 
 def _one_line(text: str) -> str:

@@ -163,12 +163,12 @@ def measure_held_out(config: Config, model: LLMPPO, progress: ShowProgress) -> d
     plays, quiet = evaluation_configs(config), Console(quiet=True)
     seconds = None if config.run.eval_seconds is None else config.run.eval_seconds / len(plays)
     limits = Limits(partial(find_taken_seeds, config, model.step), seconds)
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     everything: list[Episode] = []
     means: list[Measured] = []
-    for name, own in plays:
+    for name, play in plays:
         episodes = play_policy(
-            own, model.policy, config.run.eval_episodes, quiet,
+            play, model.policy, config.run.eval_episodes, quiet,
             adapters=adapters, limits=limits, progress=progress,
         )  # fmt: skip
         everything += episodes
@@ -176,14 +176,14 @@ def measure_held_out(config: Config, model: LLMPPO, progress: ShowProgress) -> d
             continue
         means.append(measured)
         if len(plays) > 1:
-            found[f"eval/score/{name}"] = measured.score.mean
+            values[f"eval/score/{name}"] = measured.score.mean
     groups = group_by("game", everything)
     for game, episodes in groups.items() if len(groups) > 1 else ():
         if (measured := measure(episodes)) is not None:
-            found[f"eval/score/{game}"] = measured.score.mean
+            values[f"eval/score/{game}"] = measured.score.mean
     if means and (whole := measure(everything)) is not None:
-        found["eval/score"] = sum(one.score.mean for one in means) / len(means)
-        found["eval/success"] = sum(one.success.mean for one in means) / len(means)
-        found["eval/interval"] = whole.score.half_width
-        found["eval/episodes"] = whole.episodes
-    return found | {"time/eval": time.monotonic() - began}
+        values["eval/score"] = sum(one.score.mean for one in means) / len(means)
+        values["eval/success"] = sum(one.success.mean for one in means) / len(means)
+        values["eval/interval"] = whole.score.half_width
+        values["eval/episodes"] = whole.episodes
+    return values | {"time/eval": time.monotonic() - began}

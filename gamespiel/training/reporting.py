@@ -11,14 +11,15 @@ import os
 import platform
 import secrets
 import subprocess
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from textwrap import indent
+from typing import Any, NamedTuple
 
 import torch
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
@@ -41,106 +42,82 @@ GAME_STEPS = 25
 PACKAGED = ("torch", "transformers", "peft", "open_spiel")
 """Packages whose versions are reported."""
 
-PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb", "trackio": "trackio"}
-"""The values of ``run.report_to``, with the package that each needs."""
-
 FAILURES = 5
 """Failures in a row after which a library is no longer asked."""
 
 Values = Mapping[str, float | str]
 
 
-class Report(ABC):
-    """One library's report of a run. Its methods may raise anything."""
+class Report(NamedTuple):
+    """One library's report of a run. Its functions may raise anything.
 
-    @abstractmethod
-    def log(self, values: Values, step: int) -> None:
-        """Reports a step's metrics."""
+    Attributes:
+        log: Reports a step's metrics.
+        add_text: Reports a text of several lines, such as a game, under a name at a step.
+        close: Ends the report.
+    """
 
-    @abstractmethod
-    def add_text(self, name: str, text: str, step: int) -> None:
-        """Reports a text of several lines, such as a game."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Ends the report."""
+    log: Callable[[Values, int], object]
+    add_text: Callable[[str, str, int], object]
+    close: Callable[[], object]
 
 
-class TensorBoardReport(Report):
-    """Event files in the run's folder ``tensorboard``."""
+def open_tensorboard(folder: Path, facts: Mapping[str, Any], name: str, first: int) -> Report:
+    """Returns event files in the run's folder ``tensorboard``."""
+    from torch.utils.tensorboard import SummaryWriter
 
-    def __init__(self, folder: Path, facts: Mapping[str, Any], first: int) -> None:
-        from torch.utils.tensorboard import SummaryWriter
+    # Steps from here on replace those of an earlier part of the run.
+    writer: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
 
-        # Steps from here on replace those of an earlier part of the run.
-        self._writer: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
-        self.add_text("run", json.dumps(facts, indent=1), first)
+    def log(values: Values, step: int) -> None:
+        for key, value in values.items():
+            (writer.add_text if isinstance(value, str) else writer.add_scalar)(key, value, step)
+        writer.flush()
 
-    def log(self, values: Values, step: int) -> None:
-        for name, value in values.items():
-            if isinstance(value, str):
-                self._writer.add_text(name, value, step)
-            else:
-                self._writer.add_scalar(name, value, step)
-        self._writer.flush()
+    def add_text(key: str, text: str, step: int) -> None:
+        writer.add_text(key, indent(text, "    ", lambda line: True), step)  # Markdown
 
-    def add_text(self, name: str, text: str, step: int) -> None:
-        self._writer.add_text(name, "\n".join(f"    {line}" for line in text.splitlines()), step)  # Markdown
-
-    def close(self) -> None:
-        self._writer.close()
+    add_text("run", json.dumps(facts, indent=1), first)
+    return Report(log, add_text, writer.close)
 
 
-class WandbReport(Report):
-    """A run of Weights & Biases; with ``WANDB_MODE=offline`` in the run's folder ``wandb``."""
+def open_wandb(folder: Path, facts: Mapping[str, Any], name: str, first: int) -> Report:
+    """Returns a run of Weights & Biases; with ``WANDB_MODE=offline`` in the run's folder ``wandb``."""
+    import wandb
 
-    def __init__(self, folder: Path, facts: Mapping[str, Any], name: str) -> None:
-        import wandb
-
-        if os.environ.get("WANDB_MODE") not in ("offline", "disabled", "dryrun") and not wandb.api.api_key:
-            raise RuntimeError("there is no API key: `wandb login`, or WANDB_MODE=offline")
-        self._run: Any = wandb.init(
-            project=os.environ.get("WANDB_PROJECT", PROJECT), id=name, name=folder.name, dir=str(folder),
-            config=dict(facts), resume="allow", settings=wandb.Settings(console="off", silent=True),
-        )  # fmt: skip
-        # A resumed run logs the steps after its checkpoint again, which W&B's own steps cannot.
-        self._run.define_metric("step")
-        self._run.define_metric("*", step_metric="step")
-
-    def log(self, values: Values, step: int) -> None:
-        self._run.log({"step": step, **values})
-
-    def add_text(self, name: str, text: str, step: int) -> None:
-        import wandb
-
-        self._run.log({"step": step, name: wandb.Html(f"<pre>{escape(text)}</pre>")})
-
-    def close(self) -> None:
-        self._run.finish()
+    if os.environ.get("WANDB_MODE") not in ("offline", "disabled", "dryrun") and not wandb.api.api_key:
+        raise RuntimeError("there is no API key: `wandb login`, or WANDB_MODE=offline")
+    run: Any = wandb.init(
+        project=os.environ.get("WANDB_PROJECT", PROJECT), id=name, name=folder.name, dir=str(folder),
+        config=dict(facts), resume="allow", settings=wandb.Settings(console="off", silent=True),
+    )  # fmt: skip
+    # A resumed run logs the steps after its checkpoint again, which W&B's own steps cannot.
+    run.define_metric("step")
+    run.define_metric("*", step_metric="step")
+    return Report(
+        lambda values, step: run.log({"step": step, **values}),
+        lambda key, text, step: run.log({"step": step, key: wandb.Html(f"<pre>{escape(text)}</pre>")}),
+        run.finish,
+    )
 
 
-class TrackioReport(Report):
-    """A run of trackio, whose data are in ``TRACKIO_DIR``, or the user's cache; `trackio show` shows them."""
+def open_trackio(folder: Path, facts: Mapping[str, Any], name: str, first: int) -> Report:
+    """Returns a run of trackio; its data are in ``TRACKIO_DIR``, or the user's cache."""
+    import trackio
 
-    def __init__(self, folder: Path, facts: Mapping[str, Any], name: str) -> None:
-        import trackio
+    run: Any = trackio.init(
+        project=os.environ.get("TRACKIO_PROJECT", PROJECT), name=name, config=dict(facts), resume="allow",
+        embed=False, auto_log_gpu=False, auto_log_cpu=False,
+    )  # fmt: skip
+    return Report(
+        lambda values, step: run.log(dict(values), step=step),
+        lambda key, text, step: run.log({key: trackio.Html(f"<pre>{escape(text)}</pre>")}, step=step),
+        run.finish,
+    )
 
-        project = os.environ.get("TRACKIO_PROJECT", PROJECT)
-        self._run: Any = trackio.init(
-            project=project, name=name, config=dict(facts), resume="allow", embed=False,
-            auto_log_gpu=False, auto_log_cpu=False,
-        )  # fmt: skip
 
-    def log(self, values: Values, step: int) -> None:
-        self._run.log(dict(values), step=step)
-
-    def add_text(self, name: str, text: str, step: int) -> None:
-        import trackio
-
-        self._run.log({name: trackio.Html(f"<pre>{escape(text)}</pre>")}, step=step)
-
-    def close(self) -> None:
-        self._run.finish()
+LIBRARIES = {"tensorboard": open_tensorboard, "wandb": open_wandb, "trackio": open_trackio}
+"""The values of ``run.report_to``, which are the names of packages, with what opens a report."""
 
 
 class ReportWriter(KVWriter):
@@ -186,7 +163,7 @@ class ReportWriter(KVWriter):
     def close(self) -> None:
         """Does nothing; see ``finish``."""
 
-    def _try(self, do: Callable[[Report], None], step: int) -> None:
+    def _try(self, do: Callable[[Report], object], step: int) -> None:
         if self._failures >= FAILURES:
             return
         try:
@@ -209,7 +186,7 @@ def check_reports(config: Config) -> None:
         MissingPackageError: one is not.
     """
     for name in _list_writers(config):
-        if find_spec(PACKAGES[name]) is None:
+        if find_spec(name) is None:
             raise MissingPackageError(
                 f"run.report_to names {name}, which is not installed; pip install 'gamespiel[{name}]'"
             )
@@ -235,12 +212,9 @@ def reporting(
         return None if model.last_episode is None else model.last_episode.transcript()
 
     names, facts = _read_names(folder, config), describe_run(config)
-    makers: dict[str, Callable[[int], Report]] = {
-        "tensorboard": lambda first: TensorBoardReport(folder, facts, first),
-        "wandb": lambda first: WandbReport(folder, facts, names["wandb"]),
-        "trackio": lambda first: TrackioReport(folder, facts, names["trackio"]),
-    }
-    writers = [ReportWriter(name, makers[name], game, say) for name in chosen]
+    writers = [
+        ReportWriter(name, partial(LIBRARIES[name], folder, facts, names[name]), game, say) for name in chosen
+    ]
     try:
         yield writers
     finally:

@@ -87,19 +87,19 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
             folder, config, model = _begin_run(config, console, stack, ranks)
         else:
             folder, config, model = _go_on(config, resume, console, stack, ranks)
-        found = notices(config)
+        notes = notices(config)
         if why := explain_not_held_out(config):
-            found.append(f"run.eval_steps: {why}.")
+            notes.append(f"run.eval_steps: {why}.")
         if unsolved:
             if config.run.exact_every:
-                found.append(f"run.exact_every = {config.run.exact_every} has no effect: {unsolved}.")
+                notes.append(f"run.exact_every = {config.run.exact_every} has no effect: {unsolved}.")
             config = _change_run(config, exact_every=0)
         if config.ppo.advantages == "auto" and model.find_values is None:
-            found.append(f"ppo.advantages = auto takes gae: {find_trees(config)}.")
+            notes.append(f"ppo.advantages = auto takes gae: {find_trees(config)}.")
             if config.ppo.all_actions:
-                found.append("ppo.all_actions = true has no effect without ppo.advantages: exact.")
-        for notice in found:
-            print_plain(console, notice)
+                notes.append("ppo.all_actions = true has no effect without ppo.advantages: exact.")
+        for note in notes:
+            print_plain(console, note)
         print_plain(console, f"{_describe_model(model)}\nrun folder: {folder}")
         stack.enter_context(require_room(folder))
         resumed = resume is not None
@@ -175,8 +175,9 @@ def _go_on(
 def _rewind_folder(config: Config, model: LLMPPO, folder: Path, console: Console, *, goes_back: bool) -> None:
     """Makes a resumed run's folder what it was at the checkpoint, and says what it lacks."""
     if goes_back and (aside := kept.leave_later(folder, model.step, [folder / METRICS])) is not None:
-        said = f"going back to step {model.step}: the later checkpoints and metrics are in {aside}"
-        print_plain(console, said)
+        print_plain(
+            console, f"going back to step {model.step}: the later checkpoints and metrics are in {aside}"
+        )
     truncate_after(folder / METRICS, model.step)
     if gaps := find_gaps(folder / METRICS, model.step):
         listed = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in gaps)

@@ -18,7 +18,7 @@ from tests.gamespiel.runs import rows_of, small, train_aloud, train_quietly
 SHORT = {"ppo__num_train_steps": "3", "run__eval_games": "0", "run__exact_every": "0"}
 
 
-class Kept(Report):
+class Kept:
     """A report that keeps what it is told, and fails at the calls of some numbers."""
 
     def __init__(self, failing: range = range(0)) -> None:
@@ -42,7 +42,12 @@ class Kept(Report):
 def written(report: Kept, steps: int) -> list[str]:
     """What a writer says while it reports so many steps."""
     said: list[str] = []
-    writer = ReportWriter("wandb", lambda first: report, lambda: "a game", said.append)
+    writer = ReportWriter(
+        "wandb",
+        lambda first: Report(report.log, report.add_text, report.close),
+        lambda: "a game",
+        said.append,
+    )
     logger = Logger(None, [writer])
     for step in range(1, steps + 1):
         logger.record("step", step)
@@ -72,7 +77,7 @@ def test_a_report_that_cannot_be_made_ends_no_run(tmp_path: Path, monkeypatch: p
     def refuse(*arguments: Any) -> Report:
         raise RuntimeError("there is no API key")
 
-    monkeypatch.setattr(reporting, "WandbReport", refuse)
+    monkeypatch.setitem(reporting.LIBRARIES, "wandb", refuse)
     monkeypatch.setattr(reporting, "check_reports", lambda config: None)
     monkeypatch.setattr("gamespiel.training.run.check_reports", lambda config: None)
     run, said = train_aloud(small(tmp_path / "run", **SHORT, run__report_to="wandb"))
@@ -81,7 +86,7 @@ def test_a_report_that_cannot_be_made_ends_no_run(tmp_path: Path, monkeypatch: p
 
 
 def test_a_missing_library_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(reporting.PACKAGES, "wandb", "no_such_module_anywhere")
+    monkeypatch.setattr(reporting, "find_spec", lambda name: None)
     with pytest.raises(MissingPackageError, match=r"run.report_to names wandb, .*'gamespiel\[wandb\]'"):
         train_quietly(small(tmp_path / "run", run__report_to='["none", "wandb"]'))
     assert not (tmp_path / "run").exists()

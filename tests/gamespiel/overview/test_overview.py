@@ -29,7 +29,6 @@ from gamespiel.overview.plots import (
     learning_curve,
     read_curve,
     running_mean,
-    stage_changes,
 )
 from gamespiel.overview.reading import Run, describe_run, find_runs, is_locked, read_run
 from task_gym.stats import wilson
@@ -110,7 +109,7 @@ def test_two_runs_part_where_their_metrics_differ(runs: Path, tmp_path: Path, ca
     (other / "metrics.jsonl").write_text("\n".join([lines[0], json.dumps(changed), lines[2]]) + "\n")
     parting = find_parting(first, read_run(other))
     assert parting is not None and parting.step == 2
-    assert parting.metrics == {"rollout/reward": (json.loads(lines[1])["rollout/reward"], 0.123)}
+    assert parting.metrics == [("rollout/reward", json.loads(lines[1])["rollout/reward"], 0.123)]
     assert main(["runs", "diff", str(runs / "a"), str(other)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "the configurations are equal, but for the folders" in said
@@ -207,12 +206,12 @@ def test_a_step_is_played_again_as_it_was(short_runs: Path) -> None:
     run = read_run(short_runs / "a")
     rows, files = rows_of(run.folder), sorted(run.folder.rglob("*"))
     for step in (1, 3):
-        made = play_again(run, step)
+        decisions = play_again(run, step)
         # Six episodes, of which each turn is a decision; the metric counts all that came before.
         before = rows[step - 2]["decisions"] if step > 1 else 0
-        assert len(made) == rows[step - 1]["decisions"] - before
-        assert {decision.episode for decision in made} == set(range(6))
-        assert all("kuhn_poker" in decision.prompt for decision in made)
+        assert len(decisions) == rows[step - 1]["decisions"] - before
+        assert {decision.episode for decision in decisions} == set(range(6))
+        assert all("kuhn_poker" in decision.prompt for decision in decisions)
     assert sorted(run.folder.rglob("*")) == files and rows_of(run.folder) == rows
     with pytest.raises(InvalidValueError, match=r"--bisect: .* has no checkpoint before step 0"):
         play_again(run, 0)
@@ -371,20 +370,19 @@ def make_stage_rows(stages: list[int]) -> list[dict[str, object]]:
     ]
 
 
-def test_changes_of_the_stage_are_found() -> None:
-    """Also one in the first step, and back; rows of a run without stages have none."""
-    assert stage_changes(make_stage_rows([1, 1, 2, 1])) == [(0, "medium"), (2, "hard"), (3, "medium")]
-    assert stage_changes(make_stage_rows([0, 0])) == stage_changes([{"step": 1}, {"step": 2}]) == []
+def test_changes_of_the_stage_are_marked(tmp_path: Path, figures: list[Figure]) -> None:
+    """A dotted line in each of the four panels at the decisions of the row; one panel has the name.
 
-
-def test_promotions_are_marked(tmp_path: Path, figures: list[Figure]) -> None:
-    """A dotted line in each of the four panels at the decisions of the row; one panel has the name."""
-    learning_curve(write(tmp_path / "metrics.jsonl", make_stage_rows([0, 0, 1, 2])), tmp_path / "curve.png")
+    Also of a change in the first step, and back. Rows of a run without stages have none.
+    """
+    rows = make_stage_rows([1, 1, 2, 1])
+    learning_curve(write(tmp_path / "metrics.jsonl", rows), tmp_path / "curve.png")
     dotted = [line for axes in figures[0].axes for line in axes.lines if line.get_linestyle() == ":"]
-    lines = [line.get_xdata() for line in dotted]
-    assert sorted(x[0] for x in lines) == [30.0] * 4 + [40.0] * 4
+    assert [line.get_xdata()[0] for line in dotted] == [10.0, 30.0, 40.0] * 4
     texts = [text.get_text() for axes in figures[0].axes for text in axes.texts if text.get_rotation()]
-    assert texts == ["medium", "hard"]
+    assert texts == ["medium", "hard", "medium"]
+    learning_curve(write(tmp_path / "metrics.jsonl", [{"step": 1}, {"step": 2}]), tmp_path / "curve.png")
+    assert not any(axes.lines for axes in figures[1].axes)
 
 
 def test_running_mean() -> None:

@@ -122,34 +122,26 @@ def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
     assert "\x1b" not in shown(console)
 
 
-def test_terminal_mode_fits_80_columns(clock: Clock) -> None:
-    console = terminal()
-    with Dashboard(100, console=console, clock=clock) as dashboard:
+@pytest.mark.parametrize(("width", "per_row", "lowest"), [(40, 1, "0.71"), (80, 3, "0.31"), (120, 4, "0.01")])
+def test_terminal_mode_takes_the_whole_width(width: int, per_row: int, lowest: str, clock: Clock) -> None:
+    """The last text stays until the next one; as many of the last rewards are shown as fit."""
+    with Dashboard(100, console=terminal(width), clock=clock) as dashboard:
         for step in range(1, 81):
             clock.now += 2.0
-            dashboard.update({"step": step, **METRICS, "rollout/reward": step / 100}, text="♠ " + "x" * 200)
-        lines = view(dashboard).splitlines()
-    assert {len(line) for line in lines} == {80}
+            text = "♠ " + "x" * 200 if step == 1 else None
+            dashboard.update({"step": step, **METRICS, "rollout/reward": step / 100}, text)
+        lines = view(dashboard, width).splitlines()
+    assert {len(line) for line in lines} == {width}
+    (first,) = (line for line in lines if "reward " in line and "to" not in line)
+    labels = ["reward", "success", "turns per game", "seat 0"]
+    assert [label for label in labels if label in first] == labels[:per_row]
     body = "\n".join(lines)
+    assert all(field.label in body for field in GRID if not field.needs)
     assert "step 80/100" in body and "0:40 left" in body  # 20 steps of 2 seconds
     assert re.search(r"success +48\.0%", body) and re.search(r"KL to base +0\.0123", body)
     assert re.search(r"explained var +-", body)
-    assert "0.31 to 0.80" in body and "▁" in body and "█" in body  # the last 50 rewards fit
+    assert "▁" in body and "█" in body and f"{lowest} to 0.80" in body
     assert "♠ xxx" in body and "x… │" in body
-
-
-@pytest.mark.parametrize(("width", "per_row"), [(40, 1), (60, 2), (120, 4)])
-def test_terminal_mode_takes_the_whole_width(width: int, per_row: int, clock: Clock) -> None:
-    with Dashboard(100, console=terminal(width), clock=clock) as dashboard:
-        dashboard.update({"step": 1, **METRICS}, text="one")
-        dashboard.update({"step": 2})
-        lines = view(dashboard, width).splitlines()
-    assert {len(line) for line in lines} == {width}
-    (first,) = (line for line in lines if "reward " in line)
-    labels = ["reward", "success", "turns per game", "seat 0"]
-    assert [label for label in labels if label in first] == labels[:per_row]
-    assert all(field.label in "".join(lines) for field in GRID)
-    assert "last game" in "".join(lines) and " one " in "".join(lines)  # a text stays until the next one
 
 
 def test_a_long_step_shows_how_far_it_is(clock: Clock) -> None:
@@ -313,32 +305,28 @@ BEFORE = [("hex", 0.0), ("go", 0.5), ("hex", 1.0), ("chess", 0.5), ("go", 0.25)]
 AFTER = [("hex", 1.0), ("go", 0.5), ("hex", 1.0), ("chess", None), ("go", 0.75)]
 
 
-def test_differences_are_by_game_and_over_all() -> None:
-    """hex: 1 and 0, go: 0 and 1/2; chess had a fault."""
-    rows = pair_scores(BEFORE, AFTER)
-    assert list(rows) == ["go", "hex", "all"]
-    assert rows["hex"][:3] == (2, 0.5, 1.0) and rows["go"][:3] == (2, 0.375, 0.625)
-    # Two differences in [-1, 1] say next to nothing: a bet wins 3/4 of its stake at most, and 40 are needed.
-    assert rows["hex"].change == (0.5, -1.0, 1.0) and rows["go"].change == (0.25, -1.0, 1.0)
-    assert rows["all"].change[0] == 0.375
-    assert rows["all"].episodes == 4
-
-
 def test_other_episodes_are_not_compared() -> None:
     """One game; other numbers of episodes; other games, as after a change of eval_games."""
     assert pair_scores([("hex", 0.0)], [("hex", 1.0)]) == {}
     assert pair_scores(BEFORE, AFTER[:-1]) == pair_scores(BEFORE, AFTER[::-1]) == pair_scores([], AFTER) == {}
 
 
-def test_a_table_of_pairs() -> None:
+def test_differences_are_by_game_and_over_all() -> None:
+    """hex: 1 and 0, go: 0 and 1/2; chess had a fault.
+
+    Two differences in [-1, 1] say next to nothing: a bet wins 3/4 of its stake at most, and 40 are needed.
+    """
     console = quiet(80)
-    console.print(make_pairs_table(pair_scores(BEFORE, AFTER)))
+    rows = pair_scores(BEFORE, AFTER)
+    console.print(make_pairs_table(rows))
     lines = [line.split() for line in shown(console).splitlines() if line.strip()]
     assert lines[0] == ["score", "episodes", "before", "after", "change", "95%", "interval"]
-    console.print(make_pairs_table(pair_scores([("a", 0.0), ("b", 0.0)], [("a", 0.0), ("b", 1.0)])))
-    last = shown(console).splitlines()[-2].split()
-    assert last == ["b", "1", "0.000", "1.000", "+1.000", "-1.000", "…", "+1.000"]
-    assert lines[3] == ["hex", "2", "0.500", "1.000", "+0.500", "-1.000", "…", "+1.000"]
+    assert lines[2:4] == [
+        ["go", "2", "0.375", "0.625", "+0.250", "-1.000", "…", "+1.000"],
+        ["hex", "2", "0.500", "1.000", "+0.500", "-1.000", "…", "+1.000"],
+    ]
+    assert list(rows) == ["go", "hex", "all"]
+    assert rows["all"].episodes == 4 and rows["all"].change[0] == 0.375
 
 
 def test_an_error_of_null_is_none() -> None:
