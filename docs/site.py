@@ -135,7 +135,7 @@ def write() -> None:
     for name, make in generated().items():
         _write(name, make())
     index = (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8")
-    _write("llms.txt", re.sub(r"\]\(docs/([\w-]+)\.md\)", r"](\1.html)", index))
+    _write("llms.txt", re.sub(r"\]\(([\w-]+)\.md\)", r"](\1.html)", index))
     shutil.copytree(ROOT / "docs" / "assets", BUILD / "assets", dirs_exist_ok=True)
     shutil.copy(ROOT / "gamespiel" / "replay" / "viewer.js", BUILD / "assets")
 

@@ -4,8 +4,10 @@ Nothing of the trainer is used: only gymnasium, torch, transformers, peft and th
 top to bottom. The model never samples a token that leads to no legal action, and its probability of an action
 is exact, so the ratio of PPO is one of actions and not of tokens.
 
-    python examples/ppo_from_scratch.py                                  # the embedded model, Leduc poker
-    python examples/ppo_from_scratch.py --model Qwen/Qwen2.5-0.5B-Instruct --game kuhn_poker --games 128
+    python examples/ppo_from_scratch.py              # the embedded model, Leduc poker
+    python examples/ppo_from_scratch.py --model Qwen/Qwen2.5-0.5B-Instruct --games 64 --learning-rate 2e-5
+
+It runs on the CPU, in float32.
 """
 
 import argparse
@@ -193,14 +195,15 @@ def ppo_loss(policy: Policy, turns: list[dict], entropy_coef: float, clip: float
 def learn(policy: Policy, optimizer: torch.optim.Optimizer, turns: list[dict], entropy_coef: float) -> None:
     """Makes four passes over the turns, in three minibatches of questions."""
     gains = torch.tensor([turn["advantage"] for turn in turns])
-    for turn, gain in zip(turns, ((gains - gains.mean()) / (gains.std() + 1e-8)).tolist(), strict=True):
+    gains = (gains - gains.mean()) / (gains.std().nan_to_num() + 1e-8)
+    for turn, gain in zip(turns, gains.tolist(), strict=True):
         turn["advantage"] = gain
     by_question: dict[object, list[dict]] = {}
     for turn in turns:
         by_question.setdefault(turn["question"], []).append(turn)
     groups = list(by_question.values())
     for _ in range(4):
-        for part in torch.randperm(len(groups)).tensor_split(3):
+        for part in torch.randperm(len(groups)).tensor_split(min(3, len(groups))):
             optimizer.zero_grad()
             ppo_loss(policy, [turn for place in part for turn in groups[place]], entropy_coef).backward()
             nn.utils.clip_grad_norm_(policy.trained(), 1.0)

@@ -62,7 +62,7 @@ def bound_mean(
     *,
     planned: bool = True,
 ) -> tuple[float, float]:
-    """Returns the interval of a mean of bounded variables, whatever their distribution and however few.
+    """Returns the interval of one mean of bounded variables, whatever their distribution and however few.
 
     For each candidate mean somebody bets against it: half of the stake that the mean is greater, half that it
     is less. If the candidate is the true mean, the capital is 20 times the stake at some time with a
@@ -178,7 +178,7 @@ class _Bets:
 
 
 def mean_interval(values: Sequence[float], bounds: tuple[float, float] | None = None) -> Interval:
-    """Returns a mean with its interval: ``bound_mean``'s, or without bounds the normal one.
+    """Returns a mean with its interval: ``bound_mean``'s in a fixed order, or without bounds the normal one.
 
     Args:
         values: The values.
@@ -193,7 +193,9 @@ def mean_interval(values: Sequence[float], bounds: tuple[float, float] | None = 
         raise ValueError("a mean needs at least one value")
     mean = sum(values) / n
     if bounds is not None:
-        return Interval(mean, *bound_mean(values, bounds))
+        # Bets would win on an order, as of one opponent's games after another's, and the order says nothing.
+        mixed = np.random.default_rng(0).permutation(values)
+        return Interval(mean, *bound_mean(mixed, bounds))
     if min(values) == max(values):
         return Interval(mean, -math.inf, math.inf)
     error = Z95 * math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1) / n)

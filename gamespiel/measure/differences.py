@@ -210,7 +210,7 @@ def _finish(one: Difference, confidence: float, detect: float, anytime: bool, p_
     """Returns a sampled difference with its interval, its p-value and the deals that it needs."""
     estimate = one.estimate
     low, high = estimate.interval(confidence, planned=not anytime)
-    varied = estimate.spread > 0
+    varied = estimate.spread > 0 and len(estimate.values) > 0
     return replace(
         one,
         low=low,

@@ -101,8 +101,8 @@ def estimate_mean(values: Sequence[float], bounds: tuple[float, float]) -> Estim
 def pool_equally(estimates: Sequence[Estimate]) -> Estimate:
     """Returns the mean of independent estimates, each with the same weight, whatever its number of deals.
 
-    The one with the fewest deals decides how many rounds there are. Where another has twice as many, a round
-    has the mean of two of its deals, and so on; deals that are left over count in the mean alone.
+    A round has the next deal of each. The one with the fewest deals decides how many rounds there are, and
+    what others have beyond counts in the mean alone: so a round stays what it is when more are played.
 
     Raises:
         InvalidValueError: there are no estimates.
@@ -114,7 +114,7 @@ def pool_equally(estimates: Sequence[Estimate]) -> Estimate:
     count = len(estimates)
     rounds = min((len(one.values) for one in estimates if not one.exact), default=0)
     parts = [
-        np.broadcast_to(one.low, (rounds, len(one.low))) if one.exact else _gather(one.values, rounds)
+        np.broadcast_to(one.low, (rounds, len(one.low))) if one.exact else one.values[:rounds]
         for one in estimates
     ]
     return Estimate(
@@ -126,13 +126,6 @@ def pool_equally(estimates: Sequence[Estimate]) -> Estimate:
         sum(one.deals for one in estimates),
         math.hypot(*(one.spread for one in estimates)) / count,
     )
-
-
-def _gather(values: Array, rounds: int) -> Array:
-    """Returns the means of as many neighbours as make so many rounds."""
-    each = len(values) // max(1, rounds)
-    gathered: Array = values[: rounds * each].reshape(rounds, max(1, each), -1).mean(axis=1)
-    return gathered
 
 
 POWER = 0.8

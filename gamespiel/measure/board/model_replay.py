@@ -5,6 +5,7 @@ Who verifies draws the share. An author who knew which deals are drawn would for
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import secrets
 from collections.abc import Sequence
@@ -49,14 +50,19 @@ def replay_models(
     """
     if not 0 < share <= 1:
         raise InvalidValueError(f"--share must be above 0 and at most 1, not {share}")
-    agents = read_agents(models, board.track)
-    for agent in agents:
-        if agent.name not in board.entries:
-            names = tuple(board.entries)
+    agents = []
+    names = sorted(board.entries, key=len, reverse=True)  # one can have a "=" or a "/", as runs/leduc
+    for model in models:
+        name = next((name for name in names if model.startswith(f"{name}=")), None)
+        if name is None:
+            other = model.partition("=")[0]
             raise InvalidValueError(
-                f"--replay_models {shown(agent.name)}: the board has {', '.join(map(shown, names))}"
-                f"{nearest(agent.name, names)}"
+                f"--replay_models {shown(model)}: the board has {', '.join(map(shown, names))}; allowed: "
+                f"NAME=AGENT{nearest(other, names)}"
             )
+        (agent,) = read_agents([f"model={model.removeprefix(f'{name}=')}"], board.track)
+        agent = dataclasses.replace(agent, name=name)
+        agents.append(agent)
         if agent.config is None:
             raise InvalidValueError(
                 f"--replay_models {shown(agent.name)}: {shown(agent.spec)} is no model that is here; "
@@ -77,6 +83,8 @@ def _replay_model(board: Board, agent: Agent, share: float, seed: int, console: 
             for key in other
         ]
     units = board.list_counted(agent.name)
+    if not units:
+        return [f"{shown(agent.name)}: it has no deals that could be played again"]
     count = math.ceil(share * len(units))
     drawn = sorted(np.random.default_rng(seed).choice(len(units), count, replace=False).tolist())
     forged = math.ceil(FORGED * len(units))

@@ -111,6 +111,8 @@ def verify_board(
         from gamespiel.measure.board.model_replay import replay_models  # loads PyTorch
 
         report.findings += replay_models(load_board(path), models, share, seed, console)
+    elif models:
+        report.notes.append("no model played its deals again, because of what was found before")
     for said, lines in (("WRONG", report.findings), ("note", report.notes)):
         for line in lines[:MOST_SHOWN]:
             console.print(f"{said}: {line}", soft_wrap=True, markup=False, highlight=False)

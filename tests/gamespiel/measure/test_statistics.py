@@ -40,9 +40,20 @@ def test_games_count_equally_whatever_their_deals() -> None:
     pooled = pool_equally([few, many])
     assert (pooled.mean, pooled.deals) == (0.25, 20)
     assert pooled.error == pytest.approx(math.hypot(few.error, many.error) / 2)
-    # A round has one deal of the first and four of the second.
-    assert pooled.values.tolist() == [[0.5, 0.5], [-0.5, 0.5]] * 2
+    # A round has the next deal of each; twelve of the second are beyond the last round.
+    assert pooled.values.tolist() == [[0.5, 1.0], [-0.5, 0.0]] * 2
     assert pool_equally([few]) is few
+
+
+def test_a_game_of_faults_alone_leaves_the_mean_open() -> None:
+    nothing, scores = Column((None,) * 3, (None,) * 3, (0.0, 1.0)), (1.0, 0.0, 0.5)
+    played = Column(scores, scores, (0.0, 1.0))
+    columns = {"hex": {"a": played, "b": Column((0.0,) * 3, (0.0,) * 3, (0.0, 1.0))}}
+    columns["go"] = {"a": nothing, "b": played}
+    for anytime in (False, True):
+        pooled = compare_all(("a", "b"), columns, detect=0.1, anytime=anytime)[-1]
+        assert math.isnan(pooled.estimate.mean) and (pooled.low, pooled.high) == (-1, 1)
+        assert pooled.needed is None and pooled.tells is None and pooled.faults == 3
 
 
 def test_exact_means_have_no_error() -> None:

@@ -199,7 +199,7 @@ def test_a_model_plays_its_deals_again(
     assert "on the board, and" in capsys.readouterr().out
     others = {
         "tiny=model:smollm2-135m": "'tiny': model is 'tiny' on the board, and 'HuggingFaceTB/SmolLM2",
-        "tine=model:tiny": "'tine': the board has 'tiny'; did you mean 'tiny'?",
+        "tine=model:tiny": "the board has 'tiny'; allowed: NAME=AGENT; did you mean 'tiny'?",
         "tiny=first": "'first' is no model that is here",
     }
     for given, said in others.items():
