@@ -53,7 +53,7 @@ CASES: dict[str, tuple[Draw, float | Array, int, tuple[int, ...]]] = {
     "even": (differ((-1.0, 0.0, 1.0), (0.25, 0.5, 0.25)), 0.0, 4, (30, 300)),
     "means from 0.1 to 0.9": (win_apart, MEANS, 22, (3, 30)),
 }
-"""What is drawn, its mean or those of the games, and how many games and deals there are."""
+"""The draw, its mean or those of the games, the number of games, and the numbers of deals."""
 
 
 def simulate(

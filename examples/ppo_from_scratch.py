@@ -51,7 +51,7 @@ class Policy(nn.Module):
         self._prompts: dict[str, list[int]] = {}
         self._branches: dict[tuple[int, ...], list[tuple[list[int], list[int], list[list[int]]]]] = {}
 
-    def trained(self) -> list[nn.Parameter]:
+    def trainable_parameters(self) -> list[nn.Parameter]:
         return [weight for weight in self.parameters() if weight.requires_grad]
 
     def encode(self, text: str) -> list[int]:
@@ -206,7 +206,7 @@ def learn(policy: Policy, optimizer: torch.optim.Optimizer, turns: list[dict], e
         for part in torch.randperm(len(groups)).tensor_split(min(3, len(groups))):
             optimizer.zero_grad()
             ppo_loss(policy, [turn for place in part for turn in groups[place]], entropy_coef).backward()
-            nn.utils.clip_grad_norm_(policy.trained(), 1.0)
+            nn.utils.clip_grad_norm_(policy.trainable_parameters(), 1.0)
             optimizer.step()
 
 
@@ -240,7 +240,7 @@ def main() -> None:
     torch.manual_seed(options.seed)
     noise = torch.Generator().manual_seed(options.seed)
     policy = Policy(options.model)
-    optimizer = torch.optim.Adam(policy.trained(), lr=options.learning_rate, betas=(0.9, 0.95))
+    optimizer = torch.optim.Adam(policy.trainable_parameters(), lr=options.learning_rate, betas=(0.9, 0.95))
     envs = gym.make_vec("GameSpiel-v0", options.games, game=options.game, opponent="random", rules=False)
     started, decisions = time.perf_counter(), 0
     for step in range(options.steps):

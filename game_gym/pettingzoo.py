@@ -64,7 +64,7 @@ def parallel_env(**arguments: Any) -> GameSpielParallel:
 
 
 class _Seats:
-    """What both kinds of environment share: a game with every seat open, and what each seat sees of it."""
+    """The parts that both kinds of environment share: a game with every seat open, and each seat's view."""
 
     metadata: dict[str, Any] = {  # noqa: RUF012  (PettingZoo's)
         "name": "gamespiel_v0",
@@ -312,7 +312,7 @@ class GameSpielParallel(_Seats, ParallelEnv):
     ) -> tuple[dict[str, Any], dict[str, Info]]:
         """Begins an episode; see ``GameSpielAEC.reset``."""
         self._begin(seed, options)
-        return self._by_agent(self._observe), self._by_agent(self._inform)
+        return self._map_agents(self._observe), self._map_agents(self._inform)
 
     def step(self, actions: dict[str, Any]) -> Step:
         """Takes one action of every agent.
@@ -342,7 +342,7 @@ class GameSpielParallel(_Seats, ParallelEnv):
                 rewards[other] += reward
             if "error" in self._info:
                 break
-        observations, infos = self._by_agent(self._observe), self._by_agent(self._inform)
+        observations, infos = self._map_agents(self._observe), self._map_agents(self._inform)
         for agent, error in errors.items():
             infos[agent]["error"] = error
         terminated = dict.fromkeys(self.agents, self._is_over and not self._is_cut)
@@ -356,6 +356,6 @@ class GameSpielParallel(_Seats, ParallelEnv):
         mask[self.wait] = not self._is_over and not mask.any()
         return mask
 
-    def _by_agent(self, call: Callable[[int], T]) -> dict[str, T]:
+    def _map_agents(self, call: Callable[[int], T]) -> dict[str, T]:
         """Returns what a function of a seat returns for each agent."""
         return {agent: call(self._seats[agent]) for agent in self.agents}

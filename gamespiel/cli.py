@@ -62,8 +62,8 @@ GROUPS: dict[str, dict[str, Entry]] = {
 
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
-KEYS_UNSAID = ("play", "watch", "vllm-command")
-"""Commands that take keys of the configuration, and whose help does not say so."""
+KEYS_UNLISTED = ("play", "watch", "vllm-command")
+"""Commands that take keys of the configuration without listing them in their help."""
 
 HINT = """\
 gamespiel COMMAND --help: the command's options. gamespiel --help ppo: a section
@@ -240,7 +240,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
             words = [str(word) for action in required for word in action]
             sub.usage = " ".join([sub.prog, *words, "[OPTION ...] [--SECTION.KEY VALUE ...]"])
         sub.set_defaults(run=run, flags=[flag for action in sub._actions for flag in action.option_strings])
-        sub.set_defaults(takes_keys=has_keys or name in KEYS_UNSAID)
+        sub.set_defaults(takes_keys=has_keys or name in KEYS_UNLISTED)
     width = max(map(len, COMMANDS))
     lines = [
         line

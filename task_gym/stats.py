@@ -121,7 +121,7 @@ class _Bets:
     """
 
     HALVINGS = 40
-    """Of the distance from an interval's end to its mean."""
+    """Steps of a bisection between an interval's mean and its outermost end."""
 
     def __init__(
         self,
@@ -140,14 +140,14 @@ class _Bets:
         self.ends = float(self._low.mean()), float(self._high.mean())
         self.mean = float(np.clip(table.mean(), *self.ends)) if len(table) else sum(self.ends) / 2
         self._needed = math.log(1 / (1 - confidence))
-        # Each round is bet on by what was seen before it, and by one value in the middle that nobody saw.
+        # A bet depends on earlier rounds alone, and on one value in the middle that was never drawn.
         rounds, numbers = len(table), np.arange(1, len(table) + 1)
         middle, width = (self._low + self._high) / 2, self._high - self._low
         means = np.vstack([middle, (middle + table.cumsum(axis=0)) / (numbers + 1)[:, None]])
         squares = ((table - means[1:]) ** 2).sum(axis=1).cumsum()
         seen = np.append(0.0, squares)[:rounds] + (width**2).sum() / 4
         variances = seen / numbers
-        # What differs between the means is no error of theirs.
+        # Differences between the means are no errors: each is bet against at its own distance.
         self._offsets = means[:-1] - means[:-1].mean(axis=1, keepdims=True)
         rest = rounds if planned else numbers * np.log1p(numbers)
         self._sizes = np.sqrt(2 * math.log(2 / (1 - confidence)) / (variances * rest))

@@ -26,7 +26,7 @@ MOST_HOURS = 24 * 365
 
 
 class ModelAnswer(NamedTuple):
-    """What ``model.model_name`` takes, and the presets that are made for it, or the one that was named."""
+    """A name for ``model.model_name``, and the presets that are made for it, or the one that was named."""
 
     name: str
     presets: tuple[str, ...] = ()

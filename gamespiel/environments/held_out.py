@@ -1,4 +1,4 @@
-"""What a run's evaluations play: tasks and seeds that its training does not play, and which opponents."""
+"""Evaluations of a run: their opponents, and tasks and seeds that its training does not play."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gamespiel.environments.making import evaluation_config
 from gamespiel.kinds import declaration_of, kind_of
 
 _make_training_seeds = lru_cache(maxsize=16)(TrainingSeeds)
-"""Keeps the seeds in question as they were last asked about, so that no step is gone through twice."""
+"""A cache, so that no step is gone through twice for the same seeds."""
 
 
 def find_taken_seeds(config: Config, step: int, asked: Sequence[int]) -> frozenset[int]:

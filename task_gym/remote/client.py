@@ -39,9 +39,10 @@ def load_env(**arguments: Any) -> Any:
 
     load = affinetes.load_env  # which imports the rest, and sets the logger's level
     logger.setLevel(logging.CRITICAL)
-    env = load(**arguments)
-    logger.setLevel(logging.ERROR)
-    return env
+    try:
+        return load(**arguments)
+    finally:
+        logger.setLevel(logging.ERROR)
 
 
 def _load(url: str) -> Any:

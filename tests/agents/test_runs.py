@@ -1,4 +1,4 @@
-"""What a run measures and writes: evaluations and their intervals, the metrics file, and the model card."""
+"""Measures and files of a run: evaluations and their intervals, the metrics file, and the model card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What prompts leave out: the list of legal actions, and the rules after the first turn."""
+"""Prompts without the list of legal actions, and without the rules after the first turn."""
 
 from __future__ import annotations
 

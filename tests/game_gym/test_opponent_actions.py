@@ -17,7 +17,7 @@ from tests.game_gym.play import LEDUC, Fixed, episode, finish, make, strip
 
 pytestmark = pytest.mark.usefixtures("registry")
 
-#: What infos say about the opponent.
+#: Keys of infos about the opponent.
 APART = ("opponent", "opponent_illegal")
 
 #: (game, its parameters): each kind of turn, two to four seats.

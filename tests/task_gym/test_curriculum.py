@@ -139,7 +139,7 @@ def test_a_failed_start_is_played_again_until_it_is_mastered() -> None:
     assert not info["replay"]["replayed"]
 
 
-def composed(order: str, seed: int = 0, prob: float = 0.3) -> tuple[Any, Tenths, Stages, Failures]:
+def make_composed(order: str, seed: int = 0, prob: float = 0.3) -> tuple[Any, Tenths, Stages, Failures]:
     env = Tenths()
     stages, failures = Stages(ONE, seed=seed), Failures(failure_replay_prob=prob, seed=seed)
     if order == "replay outside":
@@ -153,7 +153,7 @@ either = pytest.mark.parametrize("order", ORDERS)
 
 @either
 def test_the_callers_choice_passes_both(order: str) -> None:
-    env, inner, stages, failures = composed(order, prob=1.0)
+    env, inner, stages, failures = make_composed(order, prob=1.0)
     play(env, 0)
     play(env, 0, options={"task_id": 3000})
     assert inner.resets[-1][:2] == (3000, "random")
@@ -164,7 +164,7 @@ def test_the_callers_choice_passes_both(order: str) -> None:
 
 @either
 def test_both_count_what_happened(order: str) -> None:
-    env, inner, stages, failures = composed(order)
+    env, inner, stages, failures = make_composed(order)
     infos = [play(env, action) for action in np.random.default_rng(0).integers(12, size=400)]
     ended = [info for info in infos if info["result"] != "fault"]
     replays = [info for info in ended if info["replay"]["replayed"]]
@@ -180,7 +180,7 @@ def without_curriculum() -> tuple[Any, Tenths]:
     return FailureReplay(env, Failures()), env
 
 
-@pytest.mark.parametrize("build", [without_curriculum, *(lambda o=o: composed(o)[:2] for o in ORDERS)])
+@pytest.mark.parametrize("build", [without_curriculum, *(lambda o=o: make_composed(o)[:2] for o in ORDERS)])
 @pytest.mark.parametrize("seed", [None, 4])
 def test_the_wrappers_state_continues_exactly(build: Any, seed: int | None) -> None:
     actions = [int(action) for action in np.random.default_rng(1).integers(12, size=100)]
@@ -197,9 +197,9 @@ def test_the_wrappers_state_continues_exactly(build: Any, seed: int | None) -> N
 
 def test_the_state_of_other_wrappers_is_refused() -> None:
     alone, _ = without_curriculum()
-    both, *_ = composed(ORDERS[0])
+    both, *_ = make_composed(ORDERS[0])
     for env, state in ((alone, both.state_dict()), (both, alone.state_dict()), (alone, None)):
         with pytest.raises(SamplerError, match=r"was given, allowed: the state of <FailureReplay"):
             env.load_state_dict(state)
     with pytest.raises(SamplerError, match=r"state: .* was given, allowed: a state with"):
-        composed(ORDERS[1])[0].load_state_dict(both.state_dict())
+        make_composed(ORDERS[1])[0].load_state_dict(both.state_dict())

@@ -47,7 +47,7 @@ def describe(agent: Agent, track: str) -> dict[str, Any]:
     return found | agent.identify()
 
 
-def read_agents(names: Sequence[str], track: str) -> list[Agent]:
+def read_agents(names: Sequence[str], track: str, option: str = "--agents") -> list[Agent]:
     """Returns the agents that names mean, as NAME or LABEL=NAME.
 
     Raises:
@@ -57,9 +57,9 @@ def read_agents(names: Sequence[str], track: str) -> list[Agent]:
         raise InvalidValueError(
             f"--track {shown(track)}: allowed: {', '.join(BOARD_TRACKS)}{nearest(track, BOARD_TRACKS)}"
         )
-    agents = [_read_agent(name, track) for name in names]
+    agents = [_read_agent(name, track, option) for name in names]
     if wrong := find_wrong_name([agent.name for agent in agents]):
-        raise InvalidValueError(f"--agents has {wrong}; LABEL=AGENT gives an agent another name")
+        raise InvalidValueError(f"{option} has {wrong}; LABEL=AGENT gives an agent another name")
     return agents
 
 
@@ -79,44 +79,44 @@ def find_wrong_name(names: Sequence[str]) -> str:
     return ""
 
 
-def _read_agent(text: str, track: str) -> Agent:
+def _read_agent(text: str, track: str, option: str) -> Agent:
     labelled = _LABEL.fullmatch(text)
     name, given = (labelled[1], labelled[2]) if labelled else (text, text)
     if not 0 < len(name) <= LONGEST_NAME:
-        raise InvalidValueError(f"--agents: a name has 1 to {LONGEST_NAME} characters, not {len(name):,}")
+        raise InvalidValueError(f"{option}: a name has 1 to {LONGEST_NAME} characters, not {len(name):,}")
     if given in BASELINES or is_search(given):
         return Agent(name, given)
     if given.startswith(PREFIX):
         parse_endpoint(given)  # raises if it is none
         if track == MASKED:
             raise InvalidValueError(
-                f"--agents {shown(given)} writes replies, and --track {MASKED} is for agents that choose "
+                f"{option} {shown(given)} writes replies, and --track {MASKED} is for agents that choose "
                 f"behind a mask: a board of its own, with --track {UNMASKED} or {UNLISTED}"
             )
         return Agent(name, given)
     if given.startswith(UNTRAINED):
-        return Agent(name, given, _check_config(_read_preset(given), given, track))
+        return Agent(name, given, _check_config(_read_preset(given, option), given, track, option))
     others = (
         f"{UNTRAINED}PRESET, {', '.join(BASELINES)}, mcts or ismcts (whole, /N or :SIMS[xROLLOUTS]), {USAGE}"
     )
-    checkpoint = find_checkpoint("--agents", given, others, (*BASELINES, "mcts/100", "ismcts/100"))
-    return Agent(name, given, _check_config(saved_config(checkpoint), given, track), checkpoint)
+    checkpoint = find_checkpoint(option, given, others, (*BASELINES, "mcts/100", "ismcts/100"))
+    return Agent(name, given, _check_config(saved_config(checkpoint), given, track, option), checkpoint)
 
 
-def _read_preset(given: str) -> Config:
+def _read_preset(given: str, option: str) -> Config:
     preset = given.removeprefix(UNTRAINED)
     if preset not in presets():
         raise InvalidValueError(
-            f"--agents {shown(given)}: allowed: {UNTRAINED} with a preset: {', '.join(presets())}"
+            f"{option} {shown(given)}: allowed: {UNTRAINED} with a preset: {', '.join(presets())}"
             f"{nearest(preset, presets())}"
         )
     return resolve(preset)
 
 
-def _check_config(config: Config, given: str, track: str) -> Config:
+def _check_config(config: Config, given: str, track: str, option: str) -> Config:
     if track == MASKED and config.env.decode == "text":
         raise InvalidValueError(
-            f"--agents {shown(given)} was trained to write (env.decode: text), and --track {MASKED} is for "
+            f"{option} {shown(given)} was trained to write (env.decode: text), and --track {MASKED} is for "
             f"agents that choose behind a mask: a board of its own, with --track {UNMASKED} or {UNLISTED}"
         )
     return derive_config(config, track)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -23,6 +24,8 @@ from gamespiel.measure.options import EndpointOptions
 from gamespiel.measure.play import Match
 from task_gym.errors import nearest, shown
 
+OPTION = "--replay_models"
+
 NEAR = 0.01
 """How far a probability may be off: other processors and types round in another way."""
 
@@ -30,8 +33,40 @@ FORGED = 0.05
 """The share of forged deals whose chance to be found is said."""
 
 
+def read_models(models: Sequence[str], share: float, data: Mapping[str, Any]) -> list[Agent]:
+    """Returns the agents of a board that play again.
+
+    Args:
+        models: As NAME=AGENT: the board's name for it, and a run's folder or ``model:PRESET``.
+        share: The share of its deals that each plays, in (0, 1].
+        data: The board as plain data.
+
+    Raises:
+        InvalidValueError: the share is out of range, the board has no such model, or it is none.
+    """
+    if not 0 < share <= 1:
+        raise InvalidValueError(f"--share must be above 0 and at most 1, not {share}")
+    names = sorted((entry["name"] for entry in data["agents"]), key=len, reverse=True)
+    agents = []
+    for model in models:
+        name = next((name for name in names if model.startswith(f"{name}=")), None)  # it can have a "="
+        if name is None:
+            raise InvalidValueError(
+                f"{OPTION} {shown(model)}: the board has {', '.join(map(shown, names))}; allowed: NAME=AGENT"
+                f"{nearest(model.partition('=')[0], names)}"
+            )
+        (agent,) = read_agents([f"model={model.removeprefix(f'{name}=')}"], data["track"], OPTION)
+        if agent.config is None:
+            raise InvalidValueError(
+                f"{OPTION} {shown(name)}: {shown(agent.spec)} is no model that is here; allowed: NAME=AGENT "
+                "with a run's folder or model:PRESET"
+            )
+        agents.append(dataclasses.replace(agent, name=name))
+    return agents
+
+
 def replay_models(
-    board: Board, models: Sequence[str], share: float, seed: int | None, console: Console
+    board: Board, agents: Sequence[Agent], share: float, seed: int | None, console: Console
 ) -> list[str]:
     """Plays a share of the deals of each model again; returns what is not as the board says.
 
@@ -40,34 +75,11 @@ def replay_models(
 
     Args:
         board: The board, whose episodes are those of its deals.
-        models: As NAME=AGENT: what the board calls it, and a run's folder or ``model:PRESET``.
-        share: The share of its deals, in (0, 1]; at least one is drawn.
+        agents: The models; see ``read_models``.
+        share: The share of its deals; at least one is drawn.
         seed: Draws them; None for one that nobody knew before. It is printed.
         console: Where to print.
-
-    Raises:
-        InvalidValueError: the share is out of range, the board has no such model, or it is none.
     """
-    if not 0 < share <= 1:
-        raise InvalidValueError(f"--share must be above 0 and at most 1, not {share}")
-    agents = []
-    names = sorted(board.entries, key=len, reverse=True)  # one can have a "=" or a "/", as runs/leduc
-    for model in models:
-        name = next((name for name in names if model.startswith(f"{name}=")), None)
-        if name is None:
-            other = model.partition("=")[0]
-            raise InvalidValueError(
-                f"--replay_models {shown(model)}: the board has {', '.join(map(shown, names))}; allowed: "
-                f"NAME=AGENT{nearest(other, names)}"
-            )
-        (agent,) = read_agents([f"model={model.removeprefix(f'{name}=')}"], board.track)
-        agent = dataclasses.replace(agent, name=name)
-        agents.append(agent)
-        if agent.config is None:
-            raise InvalidValueError(
-                f"--replay_models {shown(agent.name)}: {shown(agent.spec)} is no model that is here; "
-                "allowed: NAME=AGENT with a run's folder or model:PRESET"
-            )
     seed = secrets.randbits(64) if seed is None else seed
     return [line for agent in agents for line in _replay_model(board, agent, share, seed, console)]
 
@@ -116,15 +128,17 @@ def _replay_model(board: Board, agent: Agent, share: float, seed: int, console: 
 
 
 def _compare(row: Row, played: Row) -> str:
-    """Returns in what an episode is not the model's; "" if in nothing."""
+    """Returns in what an episode is not the model's, with both probabilities of its choices; "" if equal."""
+    theirs, ours = row.get("chances", []), played.get("chances", [])
+    chances = f"; probabilities of its choices: {theirs} on the board, {ours} of the model" if theirs else ""
     for key in ("history", "replies"):
-        theirs, ours = row.get(key) or [], played.get(key) or []
-        for at, (a, b) in enumerate(zip(theirs, ours, strict=False)):
-            if a != b:
-                return f"{key}: number {at} is {a!r:.80} on the board, and {b!r:.80} of the model"
-        if len(theirs) != len(ours):
-            return f"{key}: the board has {len(theirs)}, and the model {len(ours)}"
-    for at, (a, b) in enumerate(zip(row.get("chances", []), played.get("chances", []), strict=False)):
-        if abs(a - b) > NEAR:
-            return f"chances: number {at} is {a} on the board, and {b} of the model"
+        said, plays = row.get(key) or [], played.get(key) or []
+        at = next((at for at, (a, b) in enumerate(zip(said, plays, strict=False)) if a != b), None)
+        if at is not None:
+            move = f"number {at} is {said[at]!r:.80} on the board, and {plays[at]!r:.80} of the model"
+            return f"{key}: {move}{chances}"
+        if len(said) != len(plays):
+            return f"{key}: the board has {len(said)}, and the model {len(plays)}{chances}"
+    if any(abs(a - b) > NEAR for a, b in zip(theirs, ours, strict=False)):
+        return chances.removeprefix("; ")
     return ""

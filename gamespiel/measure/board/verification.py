@@ -33,8 +33,8 @@ from gamespiel.measure.board.file import (
     BoardError,
     digest_episodes,
     keep_units,
-    load_board,
     parse_board,
+    read_board,
     read_bytes,
     render,
     seal,
@@ -70,12 +70,14 @@ class Report:
         notes: What could not be checked, or should be known.
         episodes: Episodes that were played again.
         moves: Moves of these.
+        board: The board, as far as its episodes are those of its deals.
     """
 
     findings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     episodes: int = 0
     moves: int = 0
+    board: Board | None = None
 
 
 def verify_board(
@@ -94,8 +96,8 @@ def verify_board(
         path: The file.
         quick: Whether moves of searches only have to be legal, and are not searched again.
         processes: Processes that play.
-        models: Models that play a share of their deals again; see ``replay_models``.
-        share: See ``replay_models``.
+        models: Models that play a share of their deals again; see ``read_models``.
+        share: See ``read_models``.
         seed: See ``replay_models``.
         console: Where to print.
 
@@ -106,12 +108,15 @@ def verify_board(
     console = console or Console()
     if not 1 <= processes <= 256:
         raise InvalidValueError(f"--processes must be 1 … 256, not {processes}")
-    report = inspect_board(path, quick=quick, processes=processes, console=console)
-    if models and not report.findings:
-        from gamespiel.measure.board.model_replay import replay_models  # loads PyTorch
+    agents = []
+    if models:  # errors now, and not after everything was played again
+        from gamespiel.measure.board.model_replay import read_models, replay_models  # loads PyTorch
 
-        report.findings += replay_models(load_board(path), models, share, seed, console)
-    elif models:
+        agents = read_models(models, share, read_board(path))
+    report = inspect_board(path, quick=quick, processes=processes, console=console)
+    if agents and report.board is not None and not report.findings:
+        report.findings += replay_models(report.board, agents, share, seed, console)
+    elif agents:
         report.notes.append("no model played its deals again, because of what was found before")
     for said, lines in (("WRONG", report.findings), ("note", report.notes)):
         for line in lines[:MOST_SHOWN]:
@@ -143,7 +148,7 @@ def inspect_board(
     deals = parse_deals(data["deals"])
     if data["track"] not in BOARD_TRACKS:
         raise BoardError(f"{str(path)!r}: track {shown(data['track'])}: allowed: {', '.join(BOARD_TRACKS)}")
-    board = Board(deals, data["track"], data["rounds"])
+    board = report.board = Board(deals, data["track"], data["rounds"])
     jobs: list[Job] = []
     for number, entry in enumerate(data["agents"]):
         jobs += _check_agent(board, entry, f"agents.{number} {shown(entry['name'])}", report)

@@ -185,7 +185,9 @@ def test_a_model_plays_its_deals_again(
     report = forge(path, lambda data: data["agents"][0]["episodes"][0]["chances"].__setitem__(0, 0.9))
     assert report.findings == []
     assert main(["verify", str(path.with_name("forged.json")), *again]) == 2
-    assert "chances: number 0 is 0.9 on the board" in capsys.readouterr().out
+    assert "probabilities of its choices: [0.9" in capsys.readouterr().out
+    assert main(["verify", str(path), *again[:2], "--share", "0"]) == 2
+    assert "--share must be above 0 and at most 1, not 0" in capsys.readouterr().err
     draw_seed = DealSet.draw_seed
 
     def draw_other_noise(self: DealSet, stream: str, *address: object) -> int:
