@@ -162,17 +162,7 @@ def register_opponent(
 
         register_opponent("policy", Policy, usage="policy:PATH", takes_argument=True, illegal="random")
 
-    Args:
-        name: The word before the first ":".
-        factory: Builds the opponent for a seat.
-        usage: Its name in error messages; None for ``name``.
-        takes_argument: Whether something may follow a ":".
-        why_not_replayable: See ``Entry``.
-        stand_in: See ``Entry``.
-        illegal: "raise", "forfeit" or "random"; see ``Entry``.
-        waits: See ``Entry``.
-        searches: See ``Entry``.
-        find_policy: See ``Entry``.
+    The arguments are the attributes of ``Entry``; without ``usage`` it is the name.
 
     Raises:
         OpponentError: the name is taken or not a word, the factory is no function or a class without the
@@ -282,13 +272,9 @@ def opponent_searches(text: str) -> bool:
 
 def explain_no_replay(text: Any) -> str:
     """Returns why an opponent would not play the same moves again; "" if it would, or is none."""
-    name = text.partition(":")[0] if isinstance(text, str) else ""
-    entry = _REGISTRY.get(name)
-    return (
-        ""
-        if entry is None or not entry.why_not_replayable
-        else f"opponent {text!r}: {entry.why_not_replayable}"
-    )
+    entry = _REGISTRY.get(text.partition(":")[0]) if isinstance(text, str) else None
+    why = "" if entry is None else entry.why_not_replayable
+    return why and f"opponent {text!r}: {why}"
 
 
 def make_opponent(text: str, game: Any, spec: Any, seat: int) -> Opponent:

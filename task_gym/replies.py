@@ -94,10 +94,6 @@ def _without_blocks(reply: str, tag: re.Pattern[str]) -> str:
     A block begins at an opening tag and ends at the next closing tag. An opening tag without a closing tag
     stays. This is ``re.sub`` with upstream's expression ``<think>.*?</think>``, which takes quadratic time:
     from each opening tag that is never closed, it reads to the end of the reply.
-
-    Args:
-        reply: The reply.
-        tag: Matches the opening and the closing tag.
     """
     tags = list(tag.finditer(reply))
     last = max((match.start() for match in tags if _closes(match)), default=-1)

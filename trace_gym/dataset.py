@@ -37,12 +37,8 @@ class TraceDataset(QuestionDataset):
         question, info = self._env.reset(seed=seed)
         trace = self._env.trace
         assert trace is not None
-        kept = ("task_id", "seed", "family", "level", "source")
-        return {
-            "question": question,
-            "answer": trace.truth,
-            "metadata": {key: info[key] for key in kept},
-        }
+        metadata = {key: info[key] for key in ("task_id", "seed", "family", "level", "source")}
+        return {"question": question, "answer": trace.truth, "metadata": metadata}
 
     def score_answer(self, answer: str | None, entry: Mapping[str, Any]) -> float:
         """Returns the score of a reply to an entry, in [0, 1]; no reply scores 0."""

@@ -252,13 +252,7 @@ class Docked(Connection):
     def _answered(self, call: Callable[[Connection], T], repeats: bool = True) -> T:
         """Returns the result of a call that may be made again in a new container.
 
-        Args:
-            call: The call.
-            repeats: Whether it may also be made again in the same one, which only was too slow.
-
-        Raises:
-            Failure: the call failed, or no new container can be started, though one ran before.
-            BackendError: none ever ran.
+        ``repeats``: it may also be made again in the same one, which only was too slow.
         """
         failed: Failure | BackendError | None = None
         lost = self._lost

@@ -186,7 +186,7 @@ def engine_of(host: str | None) -> Any:
     Raises:
         BackendError: no engine answers.
     """
-    docker = _library()
+    docker = import_module("docker")
     try:
         engine = docker.DockerClient(base_url=host, timeout=180) if host else docker.from_env(timeout=180)
         engine.ping()
@@ -197,11 +197,6 @@ def engine_of(host: str | None) -> Any:
             f"{reason:.300}"
         ) from error
     return engine
-
-
-def _library() -> Any:
-    """Returns the package ``docker``. At the root of the repository a folder has the same name."""
-    return import_module("docker")
 
 
 def sweep(engine: Any) -> list[str]:
@@ -247,7 +242,7 @@ def machine() -> str:
 
 def remove(container: Any) -> None:
     """Removes a container, which others may be removing too."""
-    docker = _library()
+    docker = import_module("docker")
     try:
         container.remove(force=True, v=True)
     except docker.errors.NotFound:

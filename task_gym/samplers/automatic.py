@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 
 from task_gym.arguments import check_least
 from task_gym.errors import ArgumentError, SamplerError
-from task_gym.samplers.base import (
-    LocalSampler,
-    Outcome,
-    Start,
-    State,
-    check_share,
-    pick,
-    succeeded,
-)
+from task_gym.samplers.base import LocalSampler, Outcome, Start, State, check_share, pick, succeeded
 from task_gym.samplers.stages import Stage, StagedSampler
 
 
@@ -105,9 +97,7 @@ class LearningProgress(Groups):
     episodes are corrected for their start at 0.
 
     Args:
-        groups: See ``Groups``.
-        seed: See ``Groups``.
-        success_scores: See ``Groups``.
+        groups, seed, success_scores: See ``Groups``.
         fast: The weight of a new result in the fast average.
         slow: The weight of a new result in the slow average, below ``fast``.
         explore: The share of episodes for which every group is equally likely.

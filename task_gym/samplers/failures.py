@@ -97,29 +97,24 @@ class Failures(LocalSampler):
         self._counts["episodes"] += 1
         self._counts["replays"] += start.replayed
         if kept is not None:
-            self._update(key, kept, start.replayed, success, score)
+            kept.score = (kept.score + float(score)) / 2
+            kept.successes = kept.successes + 1 if success else 0
+            kept.replays += start.replayed
+            if kept.successes == MASTERED:
+                self._leave(key, "mastered")
+            elif self._limit is not None and kept.replays >= self._limit:
+                self._leave(key, "given_up")
         elif not success and not start.replayed:
             assert start.seed is not None
             if len(self._kept) == self._capacity:
-                del self._kept[next(iter(self._kept))]
-                self._counts["pushed_out"] += 1
+                self._leave(next(iter(self._kept)), "pushed_out")
             self._kept[key] = _Failure(start.task_id, start.opponent, start.seed, float(score))
             self._counts["stored"] += 1
         return []
 
-    def _update(
-        self, key: tuple[Any, ...], kept: _Failure, replayed: bool, success: bool, score: float
-    ) -> None:
-        kept.score = (kept.score + float(score)) / 2
-        kept.successes = kept.successes + 1 if success else 0
-        kept.replays += replayed
-        if kept.successes == MASTERED:
-            self._counts["mastered"] += 1
-        elif self._limit is not None and kept.replays >= self._limit:
-            self._counts["given_up"] += 1
-        else:
-            return
+    def _leave(self, key: tuple[Any, ...], why: str) -> None:
         del self._kept[key]
+        self._counts[why] += 1
 
     def _stats(self) -> State:
         counts = self._counts

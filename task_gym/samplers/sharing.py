@@ -8,13 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import (
-    Client,
-    Connection,
-    Listener,
-    answer_challenge,
-    deliver_challenge,
-)
+from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from multiprocessing.util import register_after_fork
 from typing import Any
 

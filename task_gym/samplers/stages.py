@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from task_gym.arguments import check_least
-from task_gym.errors import ArgumentError, SamplerError, check_choice, shown, unknown
+from task_gym.errors import ArgumentError, SamplerError, check_choice, shown
 from task_gym.ids import TASK_LIMIT, IdRanges
 from task_gym.samplers.base import (
     LocalSampler,
@@ -57,6 +57,10 @@ class Stage:
     opponent: str | Mapping[str, float] | None = None
     threshold: float | None = None
     min_episodes: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.opponent, Mapping):
+            check_weights(f"stage {self.name!r}: opponent", self.opponent)
 
     @property
     def ids(self) -> IdRanges | None:
@@ -304,41 +308,29 @@ class Stages(StagedSampler):
 
 
 def read_stages(what: str, given: Iterable[Stage | Mapping[str, Any]]) -> list[Stage]:
-    """Returns the stages of a list, each as ``read_stage`` does.
+    """Returns the stages of a list, each given as itself or as a mapping with its attributes.
 
     Raises:
-        ArgumentError: this is no list, or there are none.
+        ArgumentError: this is no list, there are none, or one has another attribute, or no name.
     """
     if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
         raise ArgumentError(
             f"{what}: {shown(given)} was given, allowed: a list of Stage, or of mappings with its attributes"
         )
-    stages = [read_stage(stage) for stage in given]
+    known = [field.name for field in fields(Stage)]
+    stages = []
+    for stage in given:
+        if isinstance(stage, Mapping):
+            for name in stage:
+                check_choice("stage", name, known)
+            if "name" not in stage:
+                raise ArgumentError(f"stages: {dict(stage)!r} was given, allowed: a stage with a name")
+            stage = Stage(**stage)
+        if not isinstance(stage, Stage):
+            raise ArgumentError(
+                f"stages: {stage!r} was given, allowed: Stage, or a mapping with its attributes"
+            )
+        stages.append(stage)
     if not stages:
         raise ArgumentError(f"{what}: none was given, allowed: at least one")
     return stages
-
-
-def read_stage(given: Stage | Mapping[str, Any]) -> Stage:
-    """Returns a stage, given as itself or as a mapping with its attributes.
-
-    Raises:
-        ArgumentError: it is neither, has another attribute, or has no name.
-    """
-    if isinstance(given, Stage):
-        return _checked(given)
-    if not isinstance(given, Mapping):
-        raise ArgumentError(f"stages: {given!r} was given, allowed: Stage, or a mapping with its attributes")
-    known = [field.name for field in fields(Stage)]
-    for name in given:
-        if name not in known:
-            raise ArgumentError(unknown("stage", name, known))
-    if "name" not in given:
-        raise ArgumentError(f"stages: {dict(given)!r} was given, allowed: a stage with a name")
-    return _checked(Stage(**given))
-
-
-def _checked(stage: Stage) -> Stage:
-    if isinstance(stage.opponent, Mapping):
-        check_weights(f"stage {stage.name!r}: opponent", stage.opponent)
-    return stage

@@ -82,10 +82,7 @@ class WorkerVectorEnv(SyncVectorEnv):
         return np.stack([env.action_masks() for env in self._remote])
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begins an episode in every environment, or in those of ``options["reset_mask"]``; all at once."""
         if seed is None or isinstance(seed, int | np.integer):

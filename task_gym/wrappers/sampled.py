@@ -104,7 +104,7 @@ class SampledWrapper(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
         if seed is not None:  # checked here, because it begins the address of the draws to come
             seed = check_whole("seed", seed, SEED_LIMIT, SeedError)
         self._start = None  # stays so if the reset fails
-        choice, inner = self.choose(seed, options, self._outside), self._inner()
+        choice, inner = self.choose(seed, options, self._outside), sampled(self.env)
         if inner is not None:
             inner._outside = choice.seeded
         try:
@@ -129,7 +129,7 @@ class SampledWrapper(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
 
         The state of a wrapper of this kind inside is part of it.
         """
-        inner = self._inner()
+        inner = sampled(self.env)
         return {
             "seed": self._seed,
             "drawn": self._drawn,
@@ -144,7 +144,7 @@ class SampledWrapper(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
         Raises:
             SamplerError: it is the state of other wrappers or another sampler.
         """
-        inner = self._inner()
+        inner = sampled(self.env)
         if not isinstance(state, dict) or (state.get("inner") is None) != (inner is None):
             raise SamplerError(
                 f"state: one of {'other wrappers' if isinstance(state, dict) else repr(state)} was given, "
@@ -155,9 +155,6 @@ class SampledWrapper(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
             inner.load_state_dict(state["inner"])
         self._seed, self._drawn, self._start = state["seed"], state["drawn"], None
         self.unwrapped.np_random.bit_generator.state = state["generator"]
-
-    def _inner(self) -> SampledWrapper | None:
-        return sampled(self.env)
 
     def _end(self, info: Info) -> Info:
         if self._start is None:  # the caller chose it, or it was reported at its reset

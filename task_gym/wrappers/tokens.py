@@ -50,14 +50,8 @@ class TokenObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
         pad_id: int,
     ) -> None:
         # Not copied: the encoder can be a method of a large tokenizer.
-        super().__init__(
-            env,
-            _disable_deepcopy=True,
-            encode=encode,
-            length=length,
-            vocab_size=vocab_size,
-            pad_id=pad_id,
-        )
+        arguments = {"encode": encode, "length": length, "vocab_size": vocab_size, "pad_id": pad_id}
+        super().__init__(env, _disable_deepcopy=True, **arguments)
         check_text(self)
         if not callable(encode):
             raise ArgumentError(f"encode: {shown(encode)} was given, {_ENCODES}")

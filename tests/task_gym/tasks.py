@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from task_gym.contract import ending_info
+from task_gym.samplers import Outcome, Start
 from task_gym.spaces import UnicodeText
 
 
@@ -54,6 +55,10 @@ class Tenths(gym.Env[str, Any]):
 
     def action_masks(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         return np.ones(12, np.bool_)
+
+
+def outcome(start: Start, score: float | None, game: str = "g", result: str = "loss") -> Outcome:
+    return Outcome(start, game, score, score is not None and score > 0.5, result)
 
 
 def play(env: Any, action: int = 0, **reset: Any) -> dict[str, Any]:

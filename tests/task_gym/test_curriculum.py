@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from task_gym.errors import ArgumentError, SamplerError, SeedError
-from task_gym.samplers import Failures, Stages
+from task_gym.samplers import Failures, LearningProgress, PrioritizedLevelReplay, Stages, Uniform
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.task_gym.scripts import Script, turn
 from tests.task_gym.tasks import Tenths, play
@@ -40,12 +40,6 @@ def test_what_is_no_seed_changes_nothing(kind: Any) -> None:
         each.reset()
     assert env.unwrapped.resets == twin.unwrapped.resets
     assert json.loads(json.dumps(env.state_dict()))["seed"] == 3  # plain data, whatever the seed's type
-
-
-def test_a_sampler_is_asked_for() -> None:
-    for given in (None, "uniform", Stages):
-        with pytest.raises(ArgumentError, match=r"sampler: .* was given, allowed: a sampler"):
-            Curriculum(Tenths(), given)  # type: ignore[arg-type]
 
 
 def test_outcomes_promote_and_the_info_says_so() -> None:
@@ -96,9 +90,12 @@ def test_an_episode_that_is_over_at_reset_counts_once() -> None:
     assert sampler.stats()["episodes"] == 2
 
 
-def test_other_environments_are_refused() -> None:
+def test_other_environments_and_samplers_are_refused() -> None:
     with pytest.raises(ArgumentError, match="Curriculum: <Script instance> was given"):
         Curriculum(Script(turn("a")), Stages(TWO))
+    for given in (None, "uniform", Stages):
+        with pytest.raises(ArgumentError, match=r"sampler: .* was given, allowed: a sampler"):
+            Curriculum(Tenths(), given)  # type: ignore[arg-type]
 
 
 def test_an_end_without_a_score_is_an_error() -> None:
@@ -139,9 +136,8 @@ def test_a_failed_start_is_played_again_until_it_is_mastered() -> None:
     assert not info["replay"]["replayed"]
 
 
-def make_composed(order: str, seed: int = 0, prob: float = 0.3) -> tuple[Any, Tenths, Stages, Failures]:
-    env = Tenths()
-    stages, failures = Stages(ONE, seed=seed), Failures(failure_replay_prob=prob, seed=seed)
+def make_composed(order: str, prob: float = 0.3, kind: Any = Stages) -> tuple[Any, Tenths, Any, Failures]:
+    env, stages, failures = Tenths(), kind(ONE), Failures(failure_replay_prob=prob)
     if order == "replay outside":
         return FailureReplay(Curriculum(env, stages), failures), env, stages, failures
     return Curriculum(FailureReplay(env, failures), stages), env, stages, failures
@@ -163,8 +159,9 @@ def test_the_callers_choice_passes_both(order: str) -> None:
 
 
 @either
-def test_both_count_what_happened(order: str) -> None:
-    env, inner, stages, failures = make_composed(order)
+@pytest.mark.parametrize("kind", [Stages, Uniform, LearningProgress, PrioritizedLevelReplay])
+def test_both_count_what_happened(order: str, kind: Any) -> None:
+    env, inner, stages, failures = make_composed(order, kind=kind)
     infos = [play(env, action) for action in np.random.default_rng(0).integers(12, size=400)]
     ended = [info for info in infos if info["result"] != "fault"]
     replays = [info for info in ended if info["replay"]["replayed"]]

@@ -14,7 +14,6 @@ from task_gym.opponents import (
     make_opponent,
     opponent_names,
     parse_counts,
-    playing_name,
     register_opponent,
 )
 
@@ -65,13 +64,16 @@ def test_unknown_opponents_are_named(given: str, message: str) -> None:
         find_opponent(given)
 
 
-def test_a_name_is_registered_once() -> None:
+def test_a_name_is_registered_once_with_a_factory_and_a_rule() -> None:
     register_opponent("last", Fixed)  # the same again is no conflict
     for name in ("last", "open", "a:b", "", "a b", " a", 5, None):
         with pytest.raises(OpponentError, match=f"opponent name {name!r} is taken or not a word"):
             register_opponent(name, other)  # type: ignore[arg-type]
     with pytest.raises(OpponentError, match=r"'made': the factory .* was given"):
         register_opponent("made", None)  # type: ignore[arg-type]
+    with pytest.raises(OpponentError, match=r"illegal: 'forfiet' was given, .*; did you mean 'forf"):
+        register_opponent("made", Fixed, illegal="forfiet")
+    assert "made" not in opponent_names()
 
 
 class Forgetful:
@@ -83,36 +85,15 @@ class Forgetful:
         return view.legal_actions()[0]
 
 
-def test_a_class_without_a_method_is_refused_when_it_is_registered() -> None:
-    with pytest.raises(
-        OpponentError, match=r"'forgetful': <class .*Forgetful'> .* lacks restart\(self, seed\);"
-    ):
+def test_what_lacks_a_method_is_refused() -> None:
+    lacks = r"lacks restart\(self, seed\)"
+    with pytest.raises(OpponentError, match=rf"'forgetful': <class .*Forgetful'> .* {lacks};"):
         register_opponent("forgetful", Forgetful)  # type: ignore[arg-type]
     assert "forgetful" not in opponent_names()
-
-
-def test_what_a_function_makes_is_checked_when_it_is_made() -> None:
+    # What a function makes is looked at when it is made.
     register_opponent("made", lambda seating: Forgetful(seating))  # type: ignore[arg-type, return-value]
-    with pytest.raises(OpponentError, match=r"opponent 'made': <.*Forgetful object.* lacks restart\(self"):
+    with pytest.raises(OpponentError, match=rf"opponent 'made': <.*Forgetful object.* {lacks}"):
         make_opponent("made", "game", "spec", 0)
-
-
-def test_unknown_rules_are_named() -> None:
-    with pytest.raises(OpponentError, match=r"illegal: 'forfiet' was given, .*; did you mean 'forf"):
-        register_opponent("new", Fixed, illegal="forfiet")
-    assert "new" not in opponent_names()
-
-
-def test_another_may_stand_in() -> None:
-    def stand_in(game: str, argument: str) -> str:
-        return f"last{argument}" if game == "flat" else ""
-
-    register_opponent("deep", Fixed, takes_argument=True, stand_in=stand_in)
-    assert [playing_name(text, "flat") for text in ("deep", "deep:3")] == ["last", "last3"]
-    assert [playing_name(text, "flat") for text in ("last", "open")] == ["last", "open"]
-    assert playing_name("deep:3", "steep") == "deep:3"
-    with pytest.raises(OpponentError, match="'dep' was given"):
-        playing_name("dep", "flat")
 
 
 @pytest.mark.parametrize(

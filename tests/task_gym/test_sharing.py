@@ -12,8 +12,12 @@ import sys
 import textwrap
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -59,41 +63,21 @@ def test_its_errors_are_the_samplers() -> None:
         assert shared.stats()["stage"] == 0  # and it goes on
 
 
-class Slow(Stages):
-    """Takes its time over the first draw, and says when it has begun."""
-
-    def __init__(self) -> None:
-        super().__init__(TWO)
-        self.begun, self.go_on = threading.Event(), threading.Event()
-
-    def _draw(self, generator: Any) -> Start:
-        self.begun.set()
-        assert self.go_on.wait(60)
-        return super()._draw(generator)
-
-
 def test_after_ctrl_c_the_next_answer_is_that_of_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    sampler = Slow()
-    with share(sampler) as shared:
+    with share(stages()) as shared:
         shared.stats()  # the connection is there
         connection = shared._own.connection
-        monkeypatch.setattr(shared._own, "connection", Interrupted(connection, sampler.begun))
+
+        def interrupt() -> None:
+            assert connection.poll(60)  # the answer has come
+            raise KeyboardInterrupt
+
+        interrupted = SimpleNamespace(send=connection.send, recv=interrupt)
+        monkeypatch.setattr(shared._own, "connection", interrupted)
         with pytest.raises(KeyboardInterrupt):
             shared.draw()
-        sampler.go_on.set()
         assert shared.record([]) == []
         assert isinstance(shared.draw(), Start)
-
-
-class Interrupted:
-    """A connection on which Ctrl-C comes between the call and its answer."""
-
-    def __init__(self, connection: Any, begun: threading.Event) -> None:
-        self.send, self._begun = connection.send, begun
-
-    def recv(self) -> Any:
-        assert self._begun.wait(60)
-        raise KeyboardInterrupt
 
 
 def test_a_caller_that_says_nothing_keeps_nobody_waiting() -> None:
@@ -130,20 +114,14 @@ def test_workers_that_are_killed_leave_the_sampler_to_the_others() -> None:
 def test_threads_lose_no_draw() -> None:
     sampler = stages()
     with share(sampler) as shared:
-        found: list[Any] = []
 
-        def draw(source: Any) -> None:
-            found.extend(source.draw().seed for _ in range(200))
+        def draw(source: Any) -> list[Any]:
+            return [source.draw().seed for _ in range(200)]
 
-        threads = [
-            threading.Thread(target=draw, args=[source]) for source in (shared, shared, sampler, sampler)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            drawn = pool.map(draw, (shared, shared, sampler, sampler))
     twin = stages()
-    assert sorted(found) == sorted(twin.draw().seed for _ in range(800))  # type: ignore[type-var]
+    assert sorted(chain(*drawn)) == sorted(twin.draw().seed for _ in range(800))  # type: ignore[type-var]
 
 
 def test_after_the_block_there_is_a_clear_error() -> None:
@@ -203,16 +181,12 @@ def test_callers_that_cannot_be_accepted_keep_no_core_busy(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_local_sampler_refuses_another_process(method: str) -> None:
+def test_a_proxy_works_in_another_process_and_a_local_sampler_refuses_it(method: str) -> None:
     process, answer = draw_elsewhere(method, stages())
     assert answer == (
         f"sampler: a Stages of process {os.getpid()} was used in process {process}, allowed: the process "
         "that made it; share(sampler) returns one for all"
     )
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_proxy_works_in_another_process(method: str) -> None:
     with share(stages()) as shared:
         first = shared.draw()  # this process's connection is not the worker's
         _, second = draw_elsewhere(method, shared)
@@ -255,20 +229,14 @@ def make_wrapped(stages: SharedSampler, failures: SharedSampler) -> Any:
     return FailureReplay(Curriculum(Tenths(), stages), failures)
 
 
-@pytest.mark.parametrize("kind", [gym.vector.SyncVectorEnv, gym.vector.AsyncVectorEnv])
-def test_gymnasiums_vectors_share_one(kind: Any) -> None:
+def test_gymnasiums_processes_share_one() -> None:
     mine, failures = stages(window=20), Failures()
     with share(mine) as one, share(failures) as two:
-        options = {} if kind is gym.vector.SyncVectorEnv else {"shared_memory": False}
-        vector = kind([partial(make_wrapped, one, two)] * 3, **options)
-        try:
+        makes = [partial(make_wrapped, one, two)] * 3
+        with closing(gym.vector.AsyncVectorEnv(makes, shared_memory=False)) as vector:
             vector.reset()
-            stage = []
-            for _ in range(24):  # twelve episodes in each of three: a step of play, one of reset
-                *_, infos = vector.step([10, 10, 10])
-                stage.append(infos["curriculum"]["stage"].tolist())
-        finally:
-            vector.close()
+            # Twelve episodes in each of three: a step of play, one of reset.
+            stage = [vector.step([10, 10, 10])[4]["curriculum"]["stage"].tolist() for _ in range(24)]
     # The twentieth of 36 successes promotes, and every worker sees it.
     assert (mine.stats()["stage"], mine.stats()["episodes"]) == (1, 36)
     assert stage[-1] == [1, 1, 1] and stage[0] == [0, 0, 0]

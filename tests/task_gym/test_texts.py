@@ -52,13 +52,6 @@ def test_masks_are_refused() -> None:
         SPACE.sample(mask=(3, None))
 
 
-def test_character_set_is_every_character() -> None:
-    assert "♠" in SPACE.character_set
-    assert "ab" not in SPACE.character_set
-    assert len(SPACE.character_set) == len(SPACE.character_list) == 0x110000
-    assert SPACE.character_list[int(SPACE.character_index("♠"))] == "♠"
-
-
 # -- texts as pictures -------------------------------------------------------------------------------------
 
 # A cell of the picture is 8 pixels wide and 16 high, behind a margin of 8.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,6 @@ LIMITS = Limits(cpu_seconds=2, wall_seconds=5.0, memory=128 << 20, output=4096, 
 
 SHORT = Limits(cpu_seconds=1, wall_seconds=1.0, memory=128 << 20, output=4096, file_size=1 << 20)
 """Limits for programs that would never end: enough time to begin on a busy machine."""
-
-Run = Callable[..., Result]
-"""A function (program, stdin="", limits=LIMITS) that returns the program's result."""
 
 
 def need(level: str) -> None:

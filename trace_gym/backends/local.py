@@ -7,17 +7,7 @@ import time
 from collections import OrderedDict
 
 from task_gym.errors import AdmissionError, ProgramError
-from trace_gym.admission import worlds
-from trace_gym.admission.admit import (
-    LIMITS,
-    OWN_HASH_SEEDS,
-    TOO_LONG,
-    Verdict,
-    judge,
-    judge_own,
-    oversize,
-    refuse_text,
-)
+from trace_gym.admission import admit, worlds
 from trace_gym.backends.base import Trace
 from trace_gym.inject import MOST, inject, unchanged
 from trace_gym.mutants.choices import LEAST, Version, versions
@@ -104,7 +94,7 @@ class LocalBackend:
         if _LONE_SURROGATE.search(program.stdin):
             return "what it reads is not all text"
         if not self._trusted:
-            reason = oversize(program.code, program.stdin) or refuse_text(program.code)
+            reason = admit.oversize(program.code, program.stdin) or admit.refuse_text(program.code)
             if reason:
                 return reason
         try:
@@ -139,7 +129,7 @@ class LocalBackend:
             mutation=found[0].mutation,
         )
 
-    def _show(self, task_id: int, program: Program) -> tuple[str, Verdict]:
+    def _show(self, task_id: int, program: Program) -> tuple[str, admit.Verdict]:
         """Returns the program with debug prints, and the verdict on it.
 
         If the output is too long, the injector "safe" keeps only the first of the drawn prints: as many as
@@ -149,15 +139,17 @@ class LocalBackend:
         verdict = self._judge(shown, program.stdin)
         if self._injector == "safe":
             for most in range(MOST - 1, 0, -1):
-                if verdict.reason != TOO_LONG:
+                if verdict.reason != admit.TOO_LONG:
                     break
                 fewer = inject(program.code, task_id, self._injector, most)
                 if fewer != shown:
                     shown, verdict = fewer, self._judge(fewer, program.stdin)
         return shown, verdict
 
-    def _judge(self, code: str, stdin: str) -> Verdict:
-        return judge_own(code, stdin) if self._trusted else judge(code, stdin, self._get_sandbox())
+    def _judge(self, code: str, stdin: str) -> admit.Verdict:
+        if self._trusted:
+            return admit.judge_own(code, stdin)
+        return admit.judge(code, stdin, self._get_sandbox())
 
     def _is_disturbed(self, program: Program, shown: str, truth: str) -> bool:
         """Returns whether an untrusted program behaves differently without the prints of style "safe"."""
@@ -169,8 +161,8 @@ class LocalBackend:
     def _get_sandbox(self) -> Sandbox:
         """Returns the sandbox, made at first use."""
         if self._sandbox is None:
-            seeds = OWN_HASH_SEEDS if self._trusted else worlds.HASH_SEEDS
-            self._sandbox = Sandbox(seeds, limits=LIMITS, require=self._require)
+            seeds = admit.OWN_HASH_SEEDS if self._trusted else worlds.HASH_SEEDS
+            self._sandbox = Sandbox(seeds, limits=admit.LIMITS, require=self._require)
         return self._sandbox
 
     def close(self) -> None:

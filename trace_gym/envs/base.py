@@ -141,11 +141,7 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
         return self._text
 
     def _playing(self) -> Trace:
-        """Returns the trace of the running episode.
-
-        Raises:
-            EpisodeError: no episode is running.
-        """
+        """Returns the trace of the running episode; raises EpisodeError if there is none."""
         self._check_playing()
         assert self._trace is not None
         return self._trace
@@ -153,15 +149,7 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
     def _finish_step(
         self, text: str, reward: float, more: dict[str, Any], ends: bool = False, fails: bool = False
     ) -> Step:
-        """Returns the result of a step after which the observation is ``text``, and shows it to a person.
-
-        Args:
-            text: The observation.
-            reward: The reward.
-            more: Further entries of ``info``.
-            ends: Whether the episode ends.
-            fails: Whether a fault of a server cuts it off.
-        """
+        """Returns a step's result, and shows it to a person; ``fails``: a server's fault cuts the episode."""
         self._text, self._over = text, ends or fails
         if self.render_mode == "human":
             self.render()
@@ -170,14 +158,7 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
     def _end(
         self, score: float, by_scoring: dict[str, float], reward: float, more: dict[str, Any] | None = None
     ) -> Step:
-        """Ends the episode and returns the result of its last step.
-
-        Args:
-            score: The episode's score.
-            by_scoring: The episode's score by each scoring, by name.
-            reward: The reward of this step.
-            more: Further entries of ``info``.
-        """
+        """Ends the episode and returns the result of its last step; ``more``: further entries of ``info``."""
         assert self._trace is not None
         truth = self._trace.truth
         ending = {**self._score_info(score, by_scoring), "truth": truth, **(more or {})}

@@ -134,11 +134,7 @@ class _Walk:
                 return _meet([then, self.suite(orelse, bound, scope)])
 
     def _loop(
-        self,
-        node: ast.For | ast.AsyncFor | ast.While,
-        inside: Names,
-        exhausted: Names | None,
-        scope: _Scope,
+        self, node: ast.For | ast.AsyncFor | ast.While, inside: Names, exhausted: Names | None, scope: _Scope
     ) -> Names | None:
         """Walks a loop: ``inside`` is bound at the start of a round, ``exhausted`` after the last one."""
         scope.breaks.append([])

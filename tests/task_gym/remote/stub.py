@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+import pytest
 
 QUESTION = (
     "# Game Rules\nShort.\n\n# Current Game State\nGame: leduc_poker\nYou are Player 0.\n\nCurrent State:\n-"
@@ -69,8 +72,22 @@ class Stub(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients that give up are part of the tests."""
+
+
+@contextmanager
+def served() -> Iterator[Stub]:
+    """Runs a stub, without pauses between the tries of its client."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
+        server = Stub()
+        yield server
+        server.close()
 
 
 class Handler(BaseHTTPRequestHandler):

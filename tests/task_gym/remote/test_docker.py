@@ -6,9 +6,9 @@ import fcntl
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ from task_gym.errors import BackendError
 from task_gym.remote import Failure
 from task_gym.remote.connection import Docked
 from task_gym.remote.settings import Container, Settings
-from tests.task_gym.remote.stub import Stub, slow
+from tests.task_gym.remote.stub import Stub, served, slow
 
 docker = pytest.importorskip("task_gym.remote.docker")
 
@@ -63,22 +63,17 @@ def holder(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     process.stdout.close()
 
 
-def test_a_killed_process_holds_nothing(holder: tuple[str, subprocess.Popen[str]]) -> None:
-    path, process = holder
-    assert not docker.is_free(path)
-    process.kill()
-    process.wait()
-    assert docker.is_free(path)
-    assert docker.is_free(path)  # the file is gone now
-
-
 def test_only_containers_without_users_are_removed(
     holder: tuple[str, subprocess.Popen[str]], tmp_path: Path
 ) -> None:
+    path, process = holder
     (tmp_path / "free.lock").touch()
-    engine = Engine(used=holder[0], left=str(tmp_path / "free.lock"), older=str(tmp_path / "none.lock"))
+    engine = Engine(used=path, left=str(tmp_path / "free.lock"), older=str(tmp_path / "none.lock"))
     assert docker.sweep(engine) == ["left", "older"]
     assert engine.names == ["used"]
+    process.kill()  # which frees its lock
+    process.wait()
+    assert docker.sweep(engine) == ["used"] and not Path(path).exists()
 
 
 def test_processes_of_a_group_with_the_same_settings_share() -> None:
@@ -89,25 +84,18 @@ def test_processes_of_a_group_with_the_same_settings_share() -> None:
 
 
 def test_one_process_at_a_time_starts_a_container() -> None:
-    inside, most, lock = 0, 0, threading.Lock()
+    inside: list[int] = []
 
-    def enter() -> None:
-        nonlocal inside, most
+    def enter(number: int) -> None:
         for _ in range(20):
             with docker._alone("test-of-alone"):
-                with lock:
-                    inside += 1
-                    most = max(most, inside)
+                inside.append(number)
                 time.sleep(0.001)
-                with lock:
-                    inside -= 1
+                assert inside == [number]
+                inside.clear()
 
-    threads = [threading.Thread(target=enter) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == 1
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(enter, range(6)))
 
 
 def test_a_container_that_is_being_removed_is_not_used(tmp_path: Path) -> None:
@@ -116,14 +104,12 @@ def test_a_container_that_is_being_removed_is_not_used(tmp_path: Path) -> None:
     path.touch()
     remover = os.open(path, os.O_RDWR)
     fcntl.flock(remover, fcntl.LOCK_EX)
-    found: list[bool] = []
-    thread = threading.Thread(target=lambda: found.append(use._hold(str(path), "x")))
-    thread.start()
-    time.sleep(0.1)
-    path.unlink()
-    os.close(remover)
-    thread.join()
-    assert found == [False] and use._held is None
+    with ThreadPoolExecutor() as pool:
+        held = pool.submit(use._hold, str(path), "x")
+        time.sleep(0.1)
+        path.unlink()
+        os.close(remover)
+    assert held.result() is False and use._held is None
 
 
 FORK = """
@@ -184,8 +170,7 @@ def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.Monk
     docked = Docked(Settings("", 2.0, Container("a/b")))
     uses = docked._use = Uses(first.url, second.url)  # type: ignore[assignment]
     episode = docked.reset(task_id=0).episode
-    first.shutdown()
-    first.server_close()
+    first.close()
     for connection in docked._inner.values():  # a killed container breaks its connections
         connection.forget()
     with pytest.raises(Failure):
@@ -193,22 +178,19 @@ def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.Monk
     assert uses.urls == [first.url, second.url]  # a step replaces nothing
     assert docked.reset(task_id=0).episode == "e1"
     assert (uses.urls, second.calls) == ([second.url], ["reset"])
-    second.shutdown()
-    second.server_close()
+    second.close()
     docked._inner[second.url].forget()
     with pytest.raises(Failure, match=r"no engine answers"):  # which ends one episode
         docked.reset(task_id=0)
 
 
-def test_a_whole_episode_that_is_too_slow_is_not_played_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_episode_that_is_too_slow_is_not_played_twice() -> None:
     pytest.importorskip("affinetes")
-    server = Stub()
-    docked = Docked(Settings("", 2.0, Container("a/b")))
-    docked._use = SimpleNamespace(url=lambda lost="": server.url)  # type: ignore[assignment]
-    docked.reset(task_id=0)  # the client is loaded with the first call
-    server.faults = [slow]
-    with pytest.raises(Failure, match=r"did not answer evaluate in 1 s"):
-        docked.evaluate(1.0, task_id=0)
-    assert server.calls == ["reset", "evaluate"]
-    server.shutdown()
-    server.server_close()
+    with served() as server:
+        docked = Docked(Settings("", 2.0, Container("a/b")))
+        docked._use = SimpleNamespace(url=lambda lost="": server.url)  # type: ignore[assignment]
+        docked.reset(task_id=0)  # the client is loaded with the first call
+        server.faults = [slow]
+        with pytest.raises(Failure, match=r"did not answer evaluate in 1 s"):
+            docked.evaluate(1.0, task_id=0)
+        assert server.calls == ["reset", "evaluate"]

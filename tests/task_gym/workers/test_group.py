@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
+from task_gym import opponents
 from task_gym.env import OUTSIDE
 from task_gym.errors import EpisodeError
-from task_gym.opponents import _REGISTRY, register_opponent
 from task_gym.workers import Call, EnvGroup, Frame, Slots
 from task_gym.workers.group import digest
 from tests.task_gym.workers.toys import Walk
@@ -90,44 +91,34 @@ def test_another_episode_in_a_replay_is_a_fault() -> None:
     ending = (wrong.truncated, wrong.reward, wrong.info["result"], wrong.info["score"])
     assert ending == (True, 0.0, "fault", None)
     assert wrong.info["fault"] == "a worker was lost, and the episode was another one when it was replayed"
-    (after,) = group.advance([Call(0, 7, None, (1,), digest("something else"))])
-    assert isinstance(after, Frame) and "fault" not in after.info  # a step is no replay
+    after = one(group, Call(0, 7, None, (1,), digest("something else")))
+    assert "fault" not in after.info  # a step is no replay
 
 
-def test_an_opponent_that_cannot_be_replayed_ends_the_episode_as_a_fault() -> None:
+def test_an_opponent_that_cannot_be_replayed_ends_the_episode_as_a_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Oracle(Walk):
         def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
             text, info = super().reset(seed=seed, options=options)
             return text, {**info, "opponent": "oracle:delphi"}
 
-    class Player:
-        def restart(self, seed: int) -> None: ...
-
-        def act(self, view: Any) -> int:
-            return 0
-
-    register_opponent(
-        "oracle", lambda seating: Player(), takes_argument=True, why_not_replayable="it answers as it likes"
+    monkeypatch.setattr(opponents, "_REGISTRY", {})
+    why = "it answers as it likes"
+    opponents.register_opponent("oracle", lambda seating: None, takes_argument=True, why_not_replayable=why)  # type: ignore[arg-type, return-value]
+    group = EnvGroup([Oracle])
+    assert "fault" not in one(group, Call(0, 7)).info
+    assert "fault" not in one(group, Call(0, 7, None, (1,))).info  # it goes on as long as it lives
+    lost = one(EnvGroup([Oracle]), Call(0, 7, None, (1, 2)))
+    assert lost.info["fault"] == (
+        f"a worker was lost, and the episode cannot be played again: opponent 'oracle:delphi': {why}"
     )
-    try:
-        group = EnvGroup([Oracle])
-        assert "fault" not in one(group, Call(0, 7)).info
-        assert "fault" not in one(group, Call(0, 7, None, (1,))).info  # it goes on as long as it lives
-        lost = one(EnvGroup([Oracle]), Call(0, 7, None, (1, 2)))
-        assert lost.info["fault"] == (
-            "a worker was lost, and the episode cannot be played again: opponent 'oracle:delphi': it answers "
-            "as it likes"
-        )
-        assert lost.truncated and lost.info["result"] == "fault"
-        (after,) = EnvGroup([Oracle]).advance([Call(0, 7, None, ())])
-        assert isinstance(after, Frame) and "fault" not in after.info  # before its first move nothing is lost
-    finally:
-        del _REGISTRY["oracle"]
+    assert lost.truncated and lost.info["result"] == "fault"
+    # Before its first move nothing is lost.
+    assert "fault" not in one(EnvGroup([Oracle]), Call(0, 7, None, ())).info
 
 
 def test_environments_that_wait_have_a_thread_each() -> None:
-    import threading
-
     both = threading.Barrier(2, timeout=60)
 
     class Waiting(Walk):
@@ -156,10 +147,7 @@ def test_slots_keep_addresses_and_draw_as_the_environment_would() -> None:
     assert seen[-1].actions == (1, 2, 0) and isinstance(seen[-1].seed, dict)
     again = one(make_group(1)[0], seen[-1])  # so it is an address
     assert content(again) == content(frame) and again.replayed == 2
-
-
-def test_a_first_reset_without_a_seed_has_an_address_too() -> None:
-    slots, seen = recorded(make_group(1)[0])
+    slots, seen = recorded(make_group(1)[0])  # a first reset without a seed has one too
     (frame,) = slots.reset([0], [None], [None])
     assert one(make_group(1)[0], seen[0]).observation == frame.observation
 

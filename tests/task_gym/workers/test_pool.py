@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -125,7 +126,7 @@ def test_what_a_lost_worker_played_is_played_again(
 ) -> None:  # fmt: skip
     trap = tmp_path / "trap"
     trap.write_text(how)
-    group = make(2, trap, seconds=60.0 if how == "kill" else 5.0)
+    group = make(2, trap, seconds=60.0 if how == "kill" else 3.0)
     with caplog.at_level(logging.WARNING, "task_gym.workers"):
         assert play(group.advance, SEEDS) == expected
     assert not trap.exists()
@@ -138,30 +139,15 @@ def test_what_a_lost_worker_played_is_played_again(
     assert end in caplog.text
 
 
-def test_a_worker_that_is_killed_between_rounds(
-    launcher: SharedLauncher, make: Callable[..., RemoteGroup], expected: list[Any]
-) -> None:
-    group = make(2)
-
-    def kill(done: int) -> None:
-        if done == 1:
-            os.kill(launcher.started[0].pid, signal.SIGKILL)
-
-    assert play(group.advance, SEEDS, kill) == expected
-    assert group.pool.take_counts()[:3] == (1, 3, 3)  # one step each; the second was new
-
-
 def test_a_turn_that_ends_every_worker_is_a_named_error(
     launcher: SharedLauncher, make: Callable[..., RemoteGroup], expected: list[Any], tmp_path: Path
 ) -> None:
     trap = tmp_path / "trap"
     trap.write_text("exit")
     group = make(2, trap)
-    with pytest.raises(
-        WorkersError,
-        match=r"3 workers were lost with one turn, allowed: 2; it is the turn after 3 actions of the episode "
-        r"with seed 5 and options \{'n': 2\}; the last one: worker process \d+ ended with status -9",
-    ):
+    lost = r"3 workers were lost with one turn, allowed: 2; it is the turn after 3 actions of the episode "
+    last = r"with seed 5 and options \{'n': 2\}; the last one: worker process \d+ ended with status -9"
+    with pytest.raises(WorkersError, match=lost + last):
         play(group.advance, SEEDS)
     assert group.pool.take_counts().workers_lost == 3
     trap.unlink()
@@ -173,18 +159,18 @@ def test_episodes_go_to_the_others_if_no_worker_can_be_started_again(
 ) -> None:
     group = make(2)
 
-    def kill(done: int) -> None:
+    def kill(done: int) -> None:  # between two rounds
         if done == 1:
-            launcher.most = 2
             os.kill(launcher.started[1].pid, signal.SIGKILL)
 
     assert play(group.advance, SEEDS, kill) == expected
+    assert group.pool.take_counts()[:3] == (1, 3, 3)  # one step each; the second was new
+    launcher.started, launcher.most = [launcher.started[0], launcher.started[2]], 2
+    assert play(group.advance, SEEDS, kill) == expected
     assert group.pool.take_counts()[:2] == (1, 3) and len(launcher.started) == 2
     os.kill(launcher.started[0].pid, signal.SIGKILL)
-    with pytest.raises(
-        WorkersError,
-        match=r"0 of 2 workers are there, needed: 1; the machine is full; .* ended with status -9",
-    ):
+    message = r"0 of 2 workers are there, needed: 1; the machine is full; .* ended with status -9"
+    with pytest.raises(WorkersError, match=message):
         play(group.advance, SEEDS)
     launcher.most = float("inf")  # there is room again
     assert play(group.advance, SEEDS) == expected
@@ -237,57 +223,39 @@ def test_closed_workers_and_none_at_all(launcher: SharedLauncher, make: Callable
 
 
 def test_nothing_is_started_once_they_are_closed() -> None:
-    class Slow:
-        """Starts no worker until it is closed; as a cluster that has no CPU left."""
+    starting, closed, starts = threading.Event(), threading.Event(), list[None]()
 
-        name = "slow workers"
+    def start() -> ProcessWorker:  # none until it is closed, as of a cluster that has no CPU left
+        starts.append(starting.set())  # type: ignore[func-returns-value]
+        closed.wait(60.0)
+        time.sleep(0.2)  # a pool that does not wait for this would be closed before
+        raise NoRoomError("it was closed")
 
-        def __init__(self) -> None:
-            self.starting, self.closed, self.starts = threading.Event(), threading.Event(), 0
-
-        def start(self) -> ProcessWorker:
-            self.starts += 1
-            self.starting.set()
-            self.closed.wait(60.0)
-            time.sleep(0.2)  # a pool that does not wait for this would be closed before
-            raise NoRoomError("it was closed")
-
-        def close(self) -> None:
-            self.closed.set()
-
-    launcher, before = Slow(), set(threading.enumerate())
-    pool = WorkerPool(launcher, 1)
+    before = set(threading.enumerate())
+    pool = WorkerPool(SimpleNamespace(name="slow workers", start=start, close=closed.set), 1)
     frames = Slots(RemoteGroup(pool, [Walk]).advance, 1).reset([0], [1], [None])
-    assert launcher.starting.wait(60.0)
+    assert starting.wait(60.0)
     pool.close()
-    assert set(threading.enumerate()) <= before and launcher.starts == 1
+    assert set(threading.enumerate()) <= before and len(starts) == 1
     with pytest.raises(WorkersError, match="they were closed"):
         next(frames)
 
 
 def test_a_pool_that_one_of_its_own_threads_closes() -> None:
     """As a thread does that collects the garbage that the pool is part of."""
-    raised = list[BaseException]()
+    closed = list[None]()
 
-    class Closing:
-        name = "closing workers"
-
-        def start(self) -> ProcessWorker:
-            try:
-                pool.close()
-            except BaseException as error:
-                raised.append(error)
-            raise NoRoomError("it was closed")
-
-        def close(self) -> None: ...
+    def start() -> ProcessWorker:
+        closed.append(pool.close())  # type: ignore[func-returns-value]
+        raise NoRoomError("it was closed")
 
     before = set(threading.enumerate())
-    pool = WorkerPool(Closing(), 1)
+    pool = WorkerPool(SimpleNamespace(name="closing workers", start=start, close=lambda: None), 1)
     with pytest.raises(WorkersError, match="they were closed"):
         list(Slots(RemoteGroup(pool, [Walk]).advance, 1).reset([0], [1], [None]))
     for thread in set(threading.enumerate()) - before:
         thread.join(60.0)
-    assert not raised and set(threading.enumerate()) <= before
+    assert closed and set(threading.enumerate()) <= before
 
 
 def test_a_request_that_fails_is_an_error(launcher: SharedLauncher) -> None:

@@ -118,23 +118,17 @@ def test_sizes_are_looked_at_before_anything_else(code: str, stdin: str, reason:
     [
         ("print(1)\n" + "#" * 131_072, "it has more than 131,072 bytes with its debug prints"),
         ("import sys\nsys.stdout.buffer.write(bytes([255, 10]))\n", "its output is not all text"),
+        # False, but True in the counted run.
+        ("print('__tick__' in globals())\n", "its lines cannot be counted: its output varies, or it "),
         (
-            "print('__tick__' in globals())\n",  # False, but True in the counted run
-            "its lines cannot be counted: its output varies, or it behaves otherwise when they are",
-        ),
+            "raise ValueError('\\x1b]0;title\\x07')\n",
+            r"status 'error': ValueError: \x1b]0;title\x07",
+        ),  # no controls
+        (f"print({'9' * 5000} % 7)\n", "Exceeds the limit (4300 digits)"),
     ],
 )
 def test_reasons(program: str, reason: str, sandbox: Sandbox) -> None:
-    assert judge(program, "", sandbox).reason == reason
-
-
-def test_reasons_have_no_control_characters(sandbox: Sandbox) -> None:
-    reason = judge("raise ValueError('\\x1b]0;title\\x07')\n", "", sandbox).reason
-    assert reason.endswith(r"ValueError: \x1b]0;title\x07")
-
-
-def test_numbers_that_python_does_not_read_are_refused(sandbox: Sandbox) -> None:
-    assert "Exceeds the limit (4300 digits)" in judge(f"print({'9' * 5000} % 7)\n", "", sandbox).reason
+    assert reason in judge(program, "", sandbox).reason
 
 
 # -- the worlds --------------------------------------------------------------------------------------------
@@ -143,22 +137,14 @@ def test_numbers_that_python_does_not_read_are_refused(sandbox: Sandbox) -> None
 @pytest.mark.parametrize(
     "expression",
     [
-        "hash('a')",
-        "id([]) % 4096",
-        "id(print)",
-        "os.getpid()",
-        "os.getcwd()",
-        "os.uname().nodename",
-        "os.cpu_count()",
-        "sys.getrecursionlimit()",
-        "time.tzname",
-        "time.localtime(0).tm_hour",
-        "time.gmtime().tm_year",
-        "int(time.time()) // 3600",
-        "time.monotonic_ns() // 10**12",
-        "round(time.time() - time.time())",
-        "datetime.datetime.now().year",
-        "sys.getswitchinterval()",
+        *("hash('a')", "id([]) % 4096", "id(print)", "os.getpid()", "os.getcwd()", "os.uname().nodename"),
+        *("os.cpu_count()", "sys.getrecursionlimit()", "sys.getswitchinterval()", "time.tzname"),
+        *("time.localtime(0).tm_hour", "time.gmtime().tm_year", "int(time.time()) // 3600"),
+        *(
+            "time.monotonic_ns() // 10**12",
+            "round(time.time() - time.time())",
+            "datetime.datetime.now().year",
+        ),
     ],
 )
 def test_worlds_differ(expression: str, sandbox: Sandbox) -> None:

@@ -21,7 +21,7 @@ RELEASE = "follows from the release of Python or of a library"
         ("from os import *\nprint(getuid())", "line 2: os.getuid is the machine's own"),
         (
             "def f():\n    import os.path as p\n    p.getmtime('x')",
-            "line 3: os.path.getmtime is the machine's own",
+            "line 3: os.path.getmtime is the machine's",
         ),
         ("class os:\n    getuid = 3\nprint(os.getuid)", ""),
         ("import os\nprint(os.getcwd(), os.getpid())", ""),  # the worlds change these
@@ -29,18 +29,12 @@ RELEASE = "follows from the release of Python or of a library"
         ("import os\nimport resource\nimport ctypes", "line 2: resource is the process's own"),
         ("import urllib.parse", ""),
         ("import urllib.request", "line 1: urllib.request needs a network"),
-        (
-            "from concurrent.futures import ProcessPoolExecutor as P",
-            "line 1: concurrent.futures.ProcessPoolExecutor is",
-        ),
+        ("from concurrent.futures import ProcessPoolExecutor", "line 1: concurrent.futures.ProcessPoolExec"),
         ("import numpy.linalg", "line 1: the module numpy is not in the standard library"),
         # Members of any object, and builtins.
         ("print(x.st_size, y.st_ino)", "line 1: the member st_ino is the machine's own"),
         ("print(f.__code__.co_argcount, f.__code__.co_code)", f"line 1: the member co_code {RELEASE}"),
-        (
-            "try:\n    x\nexcept MemoryError:\n    pass",
-            "line 3: MemoryError follows from the machine's memory",
-        ),
+        ("try:\n    x\nexcept MemoryError: pass", "line 3: MemoryError follows from the machine's memory"),
         # A release may be compared, and a part of it shown.
         ("import sys\nprint(sys.version_info >= (3, 8), sys.version_info[0], sys.version_info.major)", ""),
         ("from sys import version_info\nprint(version_info[:2])", ""),
@@ -56,24 +50,12 @@ def test_names_that_follow_from_a_machine_are_refused(program: str, reason: str)
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
-        (
-            "print(open('/etc/hostname').read())",
-            "line 1: it opens '/etc/hostname', which is outside its folder",
-        ),
-        (
-            "def f():\n    open(p, 'w')\np = '../x'\nf()",
-            "line 2: it opens '../x', which is outside its folder",
-        ),
-        ("import os\nprint(sorted(os.listdir('/')))", "line 2: it opens '/', which is outside its folder"),
-        (
-            "import os\nprint(os.path.exists('/etc/passwd'))",
-            "line 2: it opens '/etc/passwd', which is outside",
-        ),
-        (
-            "from pathlib import Path\nPath('/usr/x').is_dir()",
-            "line 2: it opens PosixPath('/usr/x'), which is",
-        ),
+        ("print(open('/etc/hostname').read())", "line 1: it opens '/etc/hostname'"),
+        ("def f():\n    open(p, 'w')\np = '../x'\nf()", "line 2: it opens '../x'"),
+        ("import os\nprint(sorted(os.listdir('/')))", "line 2: it opens '/'"),
+        ("import os\nprint(os.path.exists('/etc/passwd'))", "line 2: it opens '/etc/passwd'"),
+        ("from pathlib import Path\nPath('/usr/x').is_dir()", "line 2: it opens PosixPath('/usr/x')"),
     ],
 )
 def test_a_look_outside_the_folder_is_refused(program: str, reason: str, sandbox: Sandbox) -> None:
-    assert judge(program, "", sandbox).reason.startswith(reason)
+    assert judge(program, "", sandbox).reason == f"{reason}, which is outside its folder"

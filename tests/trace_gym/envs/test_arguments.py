@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 import trace_gym  # noqa: F401  (registers the environments)
-from task_gym.errors import ArgumentError, EpisodeError, OptionError, SourceError, TaskIdError
+from task_gym.errors import ArgumentError, EpisodeError, OptionError, SeedError, SourceError, TaskIdError
 from tests.trace_gym.play import Make
 
 
@@ -20,11 +21,7 @@ from tests.trace_gym.play import Make
         ({"levle": 3}, ArgumentError, "'levle' was given, allowed: .*did you mean 'level'"),
         ({"task_id": 1, "task_ids": [1]}, ArgumentError, "task_id and task_ids were given"),
         ({"task_id": 0, "level": 2}, TaskIdError, "holds no id of the kind asked for"),
-        (
-            {"source": 5},
-            ArgumentError,
-            "source: 5 was given, allowed: 'builtin', 'hub', 'hub@REVISION' or a path",
-        ),
+        ({"source": 5}, ArgumentError, "source: 5 was given, allowed: 'builtin', 'hub', 'hub@REVISION' or a"),
         ({"source": "hub@"}, ArgumentError, "'hub@' was given, allowed: 'hub@' and a commit"),
         ({"source": "no/such.jsonl"}, SourceError, "no such file"),
         ({"source": "rows.csv"}, ArgumentError, r"a path that ends in \.jsonl or \.parquet"),
@@ -52,9 +49,19 @@ def test_how_illegal_choices_are_taken() -> None:
 
 def test_an_option_is_a_task_of_the_level(make_env: Make) -> None:
     env = make_env(task_ids=[(160, 200)], level=1)
-    message = "reset option 'task_id': 176 was given, allowed: 160 … 200 of level 1"  # it is of level 2
-    with pytest.raises(OptionError, match=message):
-        env.reset(options={"task_id": 176})
+    env.reset(seed=3, options={"task_id": np.int64(161)})
+    for options, message in [
+        ({"task_id": 176}, "176 was given, allowed: 160 … 200 of level 1"),  # it is of level 2
+        ({"task": 1}, "reset option 'task' was given, allowed: task_id; did you mean 'task_id'"),
+        ({"task_id": "5"}, "reset option 'task_id': task id: '5' was given, allowed: whole numbers 0 … 99"),
+        ({"task_id": None}, "reset option 'task_id': task id: None was given"),
+    ]:
+        with pytest.raises(OptionError, match=message):
+            env.reset(seed=8, options=options)
+    with pytest.raises(SeedError, match="seed: -1 was given"):
+        env.reset(seed=-1)
+    assert env.np_random_seed == 3
+    assert env.step("")[4]["task_id"] == 161  # the episode goes on
     assert env.reset(seed=5, options={})[1]["level"] == 1
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import ArgumentError, BackendError
-from tests.task_gym.remote.stub import Stub, result, status
+from tests.task_gym.remote.stub import Stub, result, served, status
 
 pytest.importorskip("affinetes")
 
@@ -21,12 +21,9 @@ BOTH = {"affine": 1.0, "exact": 1.0}
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
-    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
-    server = Stub()
-    yield server
-    server.shutdown()
-    server.server_close()
+def stub() -> Iterator[Stub]:
+    with served() as server:
+        yield server
 
 
 def remote(stub: Stub, **arguments: Any) -> Any:
@@ -58,10 +55,7 @@ ANSWERS = {
     "other reward": (said(by_scoring={"affine": 0.0, "exact": 0.0}), "states reward 1.0 with score 0.0"),
     "other task": (said(task_id=6), "plays task_id 6, and 5 was asked for"),
     "other seed": (said(seed=9), "plays seed 9, and 0 was asked for"),
-    "long": (
-        result({**RIGHT, "observation": "x" * 1_048_577}),
-        "1048577 characters, allowed: at most 1048576",
-    ),
+    "long": (result({**RIGHT, "observation": "x" * 1_048_577}), "1048577 characters, allowed: at most 104"),
     "grouped": (said(by_scoring=BOTH, level=[1]), r"level is no int: \[1\]"),
 }
 

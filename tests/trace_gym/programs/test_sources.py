@@ -138,9 +138,7 @@ def test_the_hub(source: str, monkeypatch: pytest.MonkeyPatch, make_env: Make) -
         loaded.append(commit)
         return Rows({"program": row.program, "inputs": row.inputs, "output": ""} for row in rows())
 
-    monkeypatch.setattr(
-        hub, "commit_of", lambda revision: {None: COMMIT, "main": COMMIT}.get(revision, revision)
-    )
+    monkeypatch.setattr(hub, "commit_of", lambda revision: revision or COMMIT)
     monkeypatch.setattr(hub, "rows_at", load)
     env = make_env(source=source, task_ids=[(0, 10**6)])
     _, info = env.reset(seed=0, options={"task_id": 1000 * SIZE + EVERY - 1})  # an unsound one
@@ -192,13 +190,13 @@ def test_upstreams_injection_takes_the_row_or_says_why_not(make_env: Make) -> No
     env = make_env(source=str(PATH), task_ids=[(0, 20)], injector="affine")
     _, info = env.reset(seed=0, options={"task_id": 0})
     assert (info["row"], info["replaced"]) == (0, 0)
-    with pytest.raises(
-        AdmissionError, match=r"task id: 4 \(row 4\) was given, whose program is unsound: .*Zero"
-    ):
+    with pytest.raises(AdmissionError, match=r"task id: 4 \(row 4\) was given, .*unsound: .*Zero"):
         env.reset(seed=0, options={"task_id": 4})
-    assert env.trace is None  # nothing of the episode before is left
-    with pytest.raises(EpisodeError):
-        env.step("")
+    for one in (env, pickle.loads(pickle.dumps(env))):
+        assert one.trace is None  # nothing of the episode before is left
+        with pytest.raises(EpisodeError):
+            one.step("")
+        assert one.reset(seed=0, options={"task_id": 0})[1]["row"] == 0
 
 
 def test_a_program_that_its_prints_disturb_gives_way(tmp_path: Path, make_env: Make) -> None:
@@ -249,9 +247,7 @@ def test_a_path_is_the_file_that_it_names_now(
 def test_nothing_but_unsound_rows(tmp_path: Path, make_env: Make) -> None:
     source = write_rows(tmp_path / "rows.jsonl", *(f"len(str({n}))\n" for n in range(3)))
     env = make_env(source=source, task_id=1)
-    with pytest.raises(
-        AdmissionError, match=r"row 1.*prints nothing; so are those that could stand in for it"
-    ):
+    with pytest.raises(AdmissionError, match=r"row 1.*prints nothing; so are those that could stand in"):
         env.reset(seed=0)
 
 
