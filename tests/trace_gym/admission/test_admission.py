@@ -167,8 +167,11 @@ def run_in_worlds(program: str, sandbox: Sandbox) -> list[str]:
 
 
 def test_a_class_takes_every_place_of_a_small_set(sandbox: Sandbox) -> None:
+    """Also in workers that have run many programs, whose garbage once left it one place in all worlds."""
+    program = "class A:\n    pass\n\nprint(id(A) // 16 % 8)"
+    sandbox.run_many([jobs(f"{program}  # set\n", "")[2]._replace(program="")] * 120)
     # The hash of an address leaves its lowest four bits out, and a small set has eight places.
-    places = run_in_worlds("class A:\n    pass\n\nprint(id(A) // 16 % 8)", sandbox)
+    places = run_in_worlds(program, sandbox)
     assert [int(place) for place in places[1:]] == [number % 8 for number in range(1, WORLDS_FOR_CHANCE)]
 
 

@@ -243,13 +243,17 @@ def _shift_large(number: int) -> None:
     Objects above 512 bytes are the C library's. What is free is filled, so that new ones lie one behind the
     other, each at a multiple of 16 bytes.
     """
+    gc.collect()  # garbage of the worker would leave places behind as it goes
+    chain: object = None  # grows without a large object of its own, which would leave places behind
     for size in range(4096, 512, -16):
-        _kept.extend([bytes(size) for _ in range(4)])
+        for _ in range(4):
+            chain = (bytes(size), chain)
     for tried in range(64):
         probe = type("_Probe", (), {})
         if id(probe) >> 4 & 7 == number & 7:
             break
-        _kept.extend([probe, bytes(512 + 16 * (tried % 7))])
+        chain = (probe, bytes(512 + 16 * (tried % 7)), chain)
+    _kept.append(chain)
     del probe
     gc.collect()
 
