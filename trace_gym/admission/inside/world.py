@@ -52,7 +52,7 @@ def change(number: int, asks_date: bool) -> None:
     if asks_date:  # datetime in C reads the real clock; in Python it does not, but words its errors otherwise
         sys.modules["_datetime"] = None  # type: ignore[assignment]
     # Years, months, days, hours, minutes and seconds differ, and none of them in step with another.
-    _shift_clocks(number * (400 * _DAY + 7 * 3600 + 13 * 60 + 29), 0.37 * number)
+    _shift_clocks(number * (400 * _DAY + 7 * 3600 + 13 * 60 + 29), 0.37 * (number - 1))
     _change_machine(number)
     _change_order_of_files(number % 2 == 1)
     _change_compression()
@@ -82,22 +82,34 @@ def _move(number: int) -> None:
 
 
 def _shift_clocks(by: int, step: float) -> None:
-    """Shifts all clocks; they also go on by a step whenever the program reads one."""
-    steps = 0
+    """Shifts all clocks; they also go on by a step whenever the program reads one.
 
-    def count_seconds() -> float:
-        nonlocal steps
+    With step 0 the program's first readings lie a microsecond apart, so that its work takes no time.
+    """
+    readings = 0
+
+    def count_reading() -> int:
+        """Returns the number of readings by the program; 0 for one to wait."""
+        nonlocal readings
         frame: FrameType | None = sys._getframe(2)
         if frame is not None and frame.f_code.co_name == "time":  # of an asyncio loop
             frame = frame.f_back
         reader = "" if frame is None else str(frame.f_globals.get("__name__"))
         if reader.partition(".")[0] in _WAITING:
-            return by
-        steps += 1
-        return by + steps * step
+            return 0
+        readings += 1
+        return readings
 
     def shift(real: Callable[[], Any], unit: int) -> Callable[[], Any]:
-        return lambda: real() + type(real())(count_seconds() * unit)
+        start = real()
+
+        def read() -> Any:
+            count = count_reading()
+            if not step and 0 < count <= 4:  # a program that waits by reading reads on
+                return start + type(start)((by + count * 1e-6) * unit)
+            return real() + type(start)((by + count * step) * unit)
+
+        return read
 
     for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
         _replace(time, name, partial(shift, unit=1))
@@ -141,7 +153,7 @@ def _change_machine(number: int) -> None:
     os.name, sys.platform = ("posix", "linux") if number % 2 else ("other", "freebsd14")
     sys.executable = f"/opt/python{number}/bin/python"
     for module, function in ((sys, "getsizeof"), (sys, "getrefcount"), (gc, "collect")):
-        _replace(module, function, lambda real: lambda *given: real(*given) + 8 * number)
+        _replace(module, function, lambda real: lambda *given: real(*given) + 9 * number)
     sys.setrecursionlimit(sys.getrecursionlimit() + 50 * number)
 
 
