@@ -10,17 +10,29 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from docs import generate_games, generate_scores, generate_tables, generate_trace
+from docs import (
+    generate_games,
+    generate_picture,
+    generate_play,
+    generate_play_model,
+    generate_scores,
+    generate_tables,
+    generate_trace,
+)
 from gamespiel.config.schema import file_schema
 
 ROOT = Path(__file__).parents[1]
 
 FILES: Mapping[str, Callable[[], str]] = {
+    "README.md": generate_tables.readme,
     "docs/games.md": generate_games.page,
     "docs/trace.md": generate_trace.page,
     "docs/scores.md": generate_scores.page,
     "docs/models.md": generate_tables.models,
     "docs/curriculum.md": generate_tables.curriculum,
+    "docs/assets/play/games.js": generate_play.games,
+    "docs/assets/play/model.js": generate_play_model.model,
+    "docs/assets/decision.svg": generate_picture.picture,
     "configs/schema.json": lambda: json.dumps(file_schema(), indent=2, ensure_ascii=False) + "\n",
 }
 """Paths in the repository to what returns their text."""

@@ -1,11 +1,15 @@
-"""The tables of docs/models.md and docs/curriculum.md; the rest of these pages is written by hand."""
+"""The tables of README, docs/models.md and docs/curriculum.md; the rest of these pages is written by hand."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from docs.generate_games import table
 from gamespiel.agents.models.architectures import KNOWN, architecture_of
@@ -14,7 +18,12 @@ from gamespiel.config import preset_path, presets, resolve
 from gamespiel.training.planning import format_gib, load_of
 
 FOLDER = Path(__file__).parent
-PROMOTIONS = FOLDER.parent / "benchmarks" / "results" / "promotion.json"
+RESULTS = FOLDER.parent / "benchmarks" / "results"
+
+
+def readme() -> str:
+    """Returns the text of README.md with the results of learning that are kept."""
+    return fill((FOLDER.parent / "README.md").read_text(encoding="utf-8"), learning_table())
 
 
 def models() -> str:
@@ -25,6 +34,11 @@ def models() -> str:
 def curriculum() -> str:
     """Returns the text of docs/curriculum.md with the results of `python -m benchmarks.promotion --keep`."""
     return fill((FOLDER / "curriculum.md").read_text(encoding="utf-8"), promotion_table())
+
+
+def read_result(name: str) -> Any:
+    """Returns the kept result of a benchmark."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def fill(text: str, *tables: str) -> str:
@@ -40,6 +54,32 @@ def fill(text: str, *tables: str) -> str:
             raise ValueError(f"{head!r} must be the head of one table, and is that of {len(parts) - 1}")
         text = f"{parts[0]}{new}\n{parts[1]}"
     return text
+
+
+def learning_table() -> str:
+    """Returns a row per game and preset: what its last policy is worth, and what learning it took."""
+    presets = {"exact": "tiny", "gae": "tiny-gae"}
+    rows = []
+    for game, estimators in read_result("advantages")["games"].items():
+        for estimator, runs in estimators.items():
+            decisions, _, seconds, _ = np.mean([run["points"][-1] for run in runs], axis=0)
+            command = f"`train.py --preset {presets[estimator]} --env.game {game}`"
+            shares = [run["points"][-1][3] for run in runs]
+            rows.append(_learning_row(f"`{presets[estimator]}`", game, shares, decisions, seconds, command))
+    runs = read_result("learning_speed")["learners"]["mlp"]["runs"]
+    decisions, seconds, _ = np.mean([run["curve"][-1] for run in runs], axis=0)
+    shares, command = [run["final_share"] for run in runs], "`python -m benchmarks.learning_speed`"
+    rows.append(_learning_row("perceptron", "leduc_poker", shares, decisions, seconds, command))
+    heads = ["model", "game, against random", "share of best response", "decisions", "CPU minutes", "GPU"]
+    return table([*heads, "command"], rows)
+
+
+def _learning_row(
+    model: str, game: str, shares: Sequence[float], decisions: float, seconds: float, command: str
+) -> list[str]:
+    spread = f" ({min(shares):.1%} … {max(shares):.1%}, {len(shares)} seeds)" if len(shares) > 1 else ""
+    share = f"{np.mean(shares):.1%}{spread}"
+    return [model, game, share, f"{decisions:,.0f}", f"{seconds / 60:.1f}", "not measured", command]
 
 
 def preset_table() -> str:
@@ -82,7 +122,7 @@ def model_table() -> str:
 def promotion_table() -> str:
     """Returns the shares of promoted runs: a row per success rate, by rule and number of episodes."""
     rows: dict[float, list[str]] = {}
-    for row in json.loads(PROMOTIONS.read_text(encoding="utf-8"))["rows"]:
+    for row in read_result("promotion")["rows"]:
         shares = [f"{row['promoted'][within][0]:.1%}" for within in ("100", "1000", "5000")]
         rows.setdefault(row["rate"], [f"{row['rate']:.2f}"]).extend(shares)
     within = ["within 100", "1,000", "5,000 episodes"]
