@@ -26,7 +26,7 @@ from benchmarks.ending import Row, end, make_parser, parse, rows_there
 from benchmarks.machine import machine
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, resolve
-from gamespiel.measure.episodes import measure_policy
+from gamespiel.measure.episodes import measure_played, play_policy
 from task_gym.stats import mean_interval
 
 GAMES: Mapping[str, int] = {
@@ -77,7 +77,7 @@ def learned(sampler: str, seed: int, decisions: int, episodes: int) -> Row:
     model.set_logger(Logger(None, []))
     model.learn(total_timesteps=decisions)
     trained = time.perf_counter() - started
-    found = measure_policy(config, model.policy, episodes, quiet)
+    found = measure_played(config, model.policy, play_policy(config, model.policy, episodes, quiet))
     assert model.starts is not None
     row: Row = {
         "sampler": sampler,

@@ -18,8 +18,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from game_gym.spec import Variant
-from gamespiel.measure.board.anchors import FILE
-from gamespiel.measure.board.benchmark import ANCHORS, GAMES, SIMULTANEOUS_ANCHORS, list_anchors, load_task
+from gamespiel.measure.board.benchmark import (
+    ANCHORS,
+    GAMES,
+    SCALES_FILE,
+    SIMULTANEOUS_ANCHORS,
+    list_anchors,
+    load_task,
+)
 from gamespiel.measure.board.file import Board, load_board
 from gamespiel.measure.board.run import BoardOptions, play_board
 from gamespiel.measure.ratings import ELO
@@ -42,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
         variant = load_task(board.deals.list_matches(game, 0)[0].task_id or 0).variant
         if variant.players > 1:
             scales[game] = fit_scale(board, game, variant)
-    FILE.write_text(json.dumps(scales, indent=1) + "\n")
+    SCALES_FILE.write_text(json.dumps(scales, indent=1) + "\n")
     return 0
 
 

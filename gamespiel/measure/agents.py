@@ -42,7 +42,7 @@ class Agent:
 
     name: str
     spec: str
-    config: Config | None = None
+    config: Any = None
     checkpoint: Path | None = None
 
     @property
@@ -52,16 +52,6 @@ class Agent:
             return "checkpoint"
         prefixes = {PREFIX: "endpoint", UNTRAINED: "model"}
         return next((kind for prefix, kind in prefixes.items() if self.spec.startswith(prefix)), "baseline")
-
-    @property
-    def settings(self) -> Any:
-        """The configuration.
-
-        Raises:
-            AssertionError: it has none.
-        """
-        assert self.config is not None, f"{self.name} is asked without a configuration"
-        return self.config
 
     def identify(self) -> dict[str, Any]:
         """Returns what identifies its weights: of a checkpoint its name and the digest of its files."""

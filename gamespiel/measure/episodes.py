@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,12 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 
-from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.models import NEWEST
 from gamespiel.agents.rollout import Decide, Episode, Masks
 from gamespiel.agents.runs.evaluation import (
     Measured,
-    MeasuredReplies,
     Taken,
     measure,
     measure_replies,
@@ -69,87 +68,13 @@ def reply_constraint(policy: LLMPolicy, max_new_tokens: int) -> FreeText:
     return policy.free_text(max_new_tokens, temperature)
 
 
-def measure_written(
-    config: Config,
-    policy: LLMPolicy,
-    free: FreeText | None,
-    count: int,
-    console: Console,
-    *,
-    greedy: bool = False,
-    when: str = "",
-) -> Mapping[str, MeasuredReplies]:
-    """Does as ``play_written``; returns the episodes' measures by group."""
-    episodes = play_written(config, policy, free, count, console, greedy=greedy, when=when)
-    return measure_groups(config, episodes, measure_replies)
-
-
-def play_written(
-    config: Config,
-    policy: LLMPolicy,
-    free: FreeText | None,
-    count: int,
-    console: Console,
-    *,
-    greedy: bool = False,
-    when: str = "",
-    adapters: str = NEWEST,
-    limits: Limits = NO_LIMITS,
-    progress: ShowProgress | None = None,
-) -> list[Episode]:
-    """Plays ``count`` episodes per seat by replies as text, and returns them.
-
-    In games they are the episodes that ``measure_policy`` plays: seeds, seats and opponent are the same.
-
-    Args:
-        config: The environment and the seed.
-        policy: The policy.
-        free: The constraint of its replies; None for the policy's own.
-        count: Episodes per seat; code tracing has one seat.
-        console: Shows progress.
-        greedy: Whether the most probable token is taken, always.
-        when: Prefix of the progress line.
-        adapters: Name of the adapters that play.
-        limits: Which episodes may be played, and for how long.
-        progress: Shows progress in the place of the console.
-    """
-    player = kind_of(config.env).player
-    copies = min(player.env_count(count), limits.at_once)
-    envs = make_played_envs(config, copies, replies=True)
-    seeds = player.seeds(envs, count, config.run.seed, limits.taken)
-    decide = policy_agent(policy, config.run.seed, greedy=greedy, adapters=adapters, constraint=free)
-    when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
-    shown = progress or _make_progress(config, console, when)
-    return _play_and_close(policy, envs, decide, seeds, shown, limits.seconds)
-
-
-def measure_policy(
-    config: Config,
-    policy: LLMPolicy,
-    count: int,
-    console: Console,
-    *,
-    greedy: bool = False,
-    when: str = "",
-) -> Mapping[str, Measured]:
-    """Does as ``play_policy``; returns the episodes' measures by group."""
-    episodes = play_policy(config, policy, count, console, greedy=greedy, when=when)
-    return measure_played(config, policy, episodes)
-
-
-def measure_played(config: Config, policy: LLMPolicy, episodes: Sequence[Episode]) -> Mapping[str, Measured]:
-    """Returns the measures by group of episodes that ``play_policy`` played."""
-    if policy.answers.masked:
-        return measure_groups(config, episodes, measure)
-    return measure_groups(config, episodes, measure_replies)
-
-
 def play_policy(
     config: Config,
     policy: LLMPolicy,
     count: int,
     console: Console,
     *,
+    free: FreeText | None = None,
     greedy: bool = False,
     when: str = "",
     adapters: str = NEWEST,
@@ -158,31 +83,48 @@ def play_policy(
 ) -> list[Episode]:
     """Plays ``count`` episodes per seat with a policy, and returns them.
 
-    A policy that was trained to write plays by its replies.
+    By its replies and behind its mask they are the same games: seeds, seats and opponent are the same.
 
     Args:
         config: The environment and the seed.
         policy: The policy, as it was trained.
         count: Episodes per seat; code tracing has one seat.
         console: Shows progress.
-        greedy: Whether the policy always takes its most probable action.
+        free: The constraint of its replies as text; None for the policy's own: behind its mask, unless it was
+            trained to write.
+        greedy: Whether the policy always takes its most probable action or token.
         when: Prefix of the progress line.
         adapters: Name of the adapters that play.
-        limits: Which episodes may be played, and for how long.
+        limits: Which episodes may be played, and for how long. A block is played to its end: episodes that
+            take long are not left out more often than others.
         progress: Shows progress in the place of the console.
     """
-    if not policy.answers.masked:
-        return play_written(
-            config, policy, None, count, console, greedy=greedy, when=when, adapters=adapters, limits=limits,
-            progress=progress,
-        )  # fmt: skip
-    player = kind_of(config.env).player
-    at_once = min(player.env_count(count), limits.at_once)
-    envs = make_played_envs(config, at_once)
+    player, writes = kind_of(config.env).player, free is not None or not policy.answers.masked
+    envs = make_played_envs(config, min(player.env_count(count), limits.at_once), replies=writes)
     seeds = player.seeds(envs, count, config.run.seed, limits.taken)
-    decide = policy_agent(policy, config.run.seed, greedy=greedy, adapters=adapters)
-    shown = progress or _make_progress(config, console, when)
-    return _play_and_close(policy, envs, decide, seeds, shown, limits.seconds)
+    decide = policy_agent(policy, config.run.seed, greedy=greedy, adapters=adapters, constraint=free)
+    if writes:
+        when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
+    show_progress = progress or _make_progress(config, console, when)
+    end = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
+    block = max(1, len(seeds)) if limits.seconds is None else BLOCK
+    episodes: list[Episode] = []
+    try:
+        with show_progress(len(seeds)) as on_step:
+            for start in range(0, len(seeds), block):
+                if start and time.monotonic() > end:
+                    break
+                own = partial(_decide_later, decide, start) if start else decide
+                episodes += play_seeds(envs, own, seeds[start : start + block], on_step, envs.parts)
+    finally:
+        policy.sampler.end_episodes()  # which forgets what it keeps of conversations
+        envs.close()
+    return episodes
+
+
+def measure_played(config: Config, policy: LLMPolicy, episodes: Sequence[Episode]) -> Mapping[str, Measured]:
+    """Returns the measures by group of episodes that ``play_policy`` played by the policy's own answers."""
+    return measure_groups(config, episodes, measure if policy.answers.masked else measure_replies)
 
 
 def measure_agent(config: Config, name: str, count: int, console: Console) -> Mapping[str, Measured]:
@@ -197,41 +139,6 @@ def play_agent(config: Config, name: str, count: int, console: Console) -> list[
     copies = partial(make_envs, env, threads=config.run.env_threads)
     show_progress = _make_progress(config, console)
     return player.play_agent(name, env, count, config.run.seed, copies, show_progress)
-
-
-def _play_and_close(
-    policy: LLMPolicy,
-    envs: TextEnvs,
-    decide: Decide,
-    seeds: Sequence[int],
-    show_progress: ShowProgress,
-    seconds: float | None = None,
-) -> list[Episode]:
-    """Plays one episode per seed, with its progress shown, and closes the environments.
-
-    Args:
-        policy: The policy behind ``decide``, which then forgets what it keeps of conversations.
-        envs: The environments.
-        decide: The agent.
-        seeds: The episodes' seeds.
-        show_progress: Shows progress.
-        seconds: Seconds after which no further block of episodes is begun; None to play all. A block is
-            played to its end: episodes that take long are not left out more often than others.
-    """
-    end = None if seconds is None else time.monotonic() + seconds
-    block = len(seeds) if seconds is None else BLOCK
-    episodes: list[Episode] = []
-    try:
-        with show_progress(len(seeds)) as on_step:
-            for start in range(0, len(seeds), max(1, block)):
-                if start and end is not None and time.monotonic() > end:
-                    break
-                own = partial(_decide_later, decide, start) if start else decide
-                episodes += play_seeds(envs, own, seeds[start : start + block], on_step, envs.parts)
-    finally:
-        policy.sampler.end_episodes()
-        envs.close()
-    return episodes
 
 
 def _decide_later(

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from gamespiel.agents.installed import check_trainer
 from gamespiel.agents.rollout import Episode
-from gamespiel.agents.runs.evaluation import (
-    Measured,
-    MeasuredReplies,
-    measure,
-    measure_replies,
-)
-from gamespiel.config import (
-    Config,
-    InvalidValueError,
-    evaluation_notices,
-    import_own_modules,
-    to_dict,
-)
-from gamespiel.environments.making import (
-    evaluation_config,
-    make_one_env,
-    pin_tasks,
-)
+from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies, measure, measure_replies
+from gamespiel.config import Config, InvalidValueError, evaluation_notices, import_own_modules, to_dict
+from gamespiel.environments.making import evaluation_config, make_one_env, pin_tasks
 from gamespiel.kinds import declaration_of, kind_of
 from gamespiel.kinds.base import format_opponent
 from gamespiel.measure.agents import load_policy
@@ -36,18 +21,16 @@ from gamespiel.measure.episodes import (
     measure_played,
     play_agent,
     play_policy,
-    play_written,
     reply_constraint,
 )
 from gamespiel.measure.options import EvalOptions, place
 from gamespiel.measure.records import records, write_records
 from gamespiel.report.results import check_writable, reserve_results, write_json
 from gamespiel.report.tables import evaluation_table, exact_table, reply_evaluation_table
+from gamespiel.report.text import print_plain
 
 if TYPE_CHECKING:  # baselines are evaluated without a learning library
     from gamespiel.agents.policy import LLMPolicy
-
-M = TypeVar("M", bound=Measured)
 
 Played = Mapping[str, list[Episode]]
 """The episodes of an evaluation, by how the policy answered: "sampled", "greedy" or "masked"."""
@@ -67,7 +50,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         games: Any = measured.env
         others = format_opponent(games.opponent)
         said = f"opponent 'self' is for training: evaluated against {others}; --opponent names another"
-        console.print(said, soft_wrap=True, markup=False)
+        print_plain(console, said)
         config, options = measured, dataclasses.replace(options, config=measured)
     declaration_of(config.env).check_playable(config.env, "evaluation")
     if options.greedy and options.agent:
@@ -75,7 +58,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     if options.exact:
         player.exact_game(config.env).check_size()  # raises if there are no exact values
     for notice in evaluation_notices(config):
-        console.print(notice, soft_wrap=True, markup=False)
+        print_plain(console, notice)
     if options.replies:
         player.make_reply_env(config.env).close()  # raises if replies cannot be evaluated
     env = make_one_env(config.env)
@@ -94,23 +77,14 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         write_json(results | values, path)
     results |= values
     if options.save_games is not None:
-        rows = [
-            row
-            for how, episodes in played.items()
-            for row in records(
-                episodes, config.env, options.player, policy, how=how, track=_find_track(options, how)
-            )
-        ]
+        rows, tracks = [], options.tracks
+        for how, episodes in played.items():
+            track = tracks["sampled"] if how == "masked" else tracks.get("replies", tracks.get("sampled"))
+            rows += records(episodes, config.env, options.player, policy, how=how, track=track)
         write_records(options.save_games, rows)
-        console.print(f"{len(rows)} episodes written to {options.save_games}", soft_wrap=True, markup=False)
-    console.print(f"written to {path}", soft_wrap=True, markup=False)
+        print_plain(console, f"{len(rows)} episodes written to {options.save_games}")
+    print_plain(console, f"written to {path}")
     return results
-
-
-def _find_track(options: EvalOptions, how: str) -> str | None:
-    """Returns the track of episodes by how the policy answered."""
-    tracks = options.tracks
-    return tracks.get("replies", tracks.get("sampled")) if how != "masked" else tracks["sampled"]
 
 
 def _describe_evaluation(options: EvalOptions, config: Config, tasks: Any) -> dict[str, Any]:
@@ -149,7 +123,7 @@ def _measure_values(
         assert policy is not None
         return _reply_values(options, config, policy, where, console)
     if options.exact:
-        console.print(f"solving {where} exactly", soft_wrap=True, markup=False)
+        print_plain(console, f"solving {where} exactly")
         game = kind_of(config.env).player.exact_game(config.env)
         if policy is None:
             comparison = game.compare_agent(options.player)
@@ -163,8 +137,8 @@ def _measure_values(
     else:
         episodes = play_policy(config, policy, count, console, greedy=options.greedy)
         rows = measure_played(config, policy, episodes)
-    unit = declaration_of(config.env).unit
-    console.print(evaluation_table(f"{_describe_player(options)} on {where}", rows, unit))
+    who = f"{options.player}, greedy" if options.greedy else options.player
+    console.print(evaluation_table(f"{who} on {where}", rows, declaration_of(config.env).unit))
     return {"sampled": _rows_to_dict(rows)}, {"greedy" if options.greedy else "sampled": episodes}
 
 
@@ -188,9 +162,9 @@ def _reply_values(
     free = reply_constraint(policy, options.reply_tokens)
     replies: dict[str, Mapping[str, MeasuredReplies]] = {}
     for how in ("sampled", "greedy"):
-        played[how] = play_written(config, policy, free, count, console, greedy=how == "greedy")
+        played[how] = play_policy(config, policy, count, console, free=free, greedy=how == "greedy")
         replies[how] = measure_groups(config, played[how], measure_replies)
-    console.print(reply_evaluation_table(f"{_describe_player(options)} on {where}", masked, replies))
+    console.print(reply_evaluation_table(f"{options.player} on {where}", masked, replies))
     values: dict[str, Any] = {"sampled": _rows_to_dict(masked)} if options.unmasked else {}
     return values | {"replies": {how: _rows_to_dict(rows) for how, rows in replies.items()}}, played
 
@@ -204,7 +178,3 @@ def _describe_tasks(options: EvalOptions, tasks: Sequence[str]) -> str:
     if options.replies:
         return presenter.describe_reply_tasks(env, tasks)
     return presenter.describe_tasks(env, tasks, options.agent)
-
-
-def _describe_player(options: EvalOptions) -> str:
-    return f"{options.player}, greedy" if options.greedy else options.player

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 
@@ -33,16 +33,8 @@ LATER = 60.0
 """Seconds that a server's answer may come after the episode's own time limit."""
 
 
-class EpisodePlayer(NamedTuple):
-    """The two functions that play episodes and stop them.
-
-    Attributes:
-        play: Plays one and returns its record.
-        stop: Gives up all that are under way: ``play`` raises.
-    """
-
-    play: Callable[[EpisodeAddress], dict[str, Any]]
-    stop: Callable[[], None]
+EpisodePlayer = tuple[Callable[[EpisodeAddress], dict[str, Any]], Callable[[], None]]
+"""What plays an episode and returns its record, and what gives up all that are under way."""
 
 
 def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:
@@ -59,26 +51,28 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     config, kind = import_own_modules(options.config), kind_of(options.config.env)
     assert options.agent is not None
     chat = options.open_chat(options.agent)
-    player = (
-        _make_server_player(options, config, chat)
-        if options.whole_game
-        else _make_local_player(options, config, chat)
-    )
+    make_player = _make_server_player if options.whole_game else _make_local_player
+    play_episode, stop = make_player(options, config, chat)
     addresses = kind.player.addresses(config.env, options.num_episodes, config.run.seed)
     question = _make_question(options, config, chat)
     first = options.output or place(kind.presenter.file_label(config.env, question["games"]), options)
 
     def play(address: EpisodeAddress) -> None:
-        record = require_played(player.play(address))
+        record = require_played(play_episode(address))
         journal.keep({**record, "seed": address.seed, "task_id": address.task_id})
+
+    def has_failed(row: Row) -> bool:
+        return row.get("error") is not None
 
     with (
         reserve_results(question, first, options.output) as path,
-        open_journal(question, first, _find_seed, _has_failed, options.resume, console) as journal,
+        open_journal(
+            question, first, lambda row: int(row["seed"]), has_failed, options.resume, console
+        ) as journal,
     ):
         left = [address for address in addresses if address.seed not in journal.played]
         with report_progress(console, f"playing {len(left):,} {kind.declaration.unit}", len(left)) as on_step:
-            play_at_once(left, play, player.stop, options.concurrency, lambda: on_step(True, 1))
+            play_at_once(left, play, stop, options.concurrency, lambda: on_step(True, 1))
         records = [journal.played[address.seed] for address in addresses]
         rows = rows_of(records, kind.presenter.endpoint_groups)
         usage, spent = _sum_usage(records), None
@@ -94,14 +88,6 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     chat.close()
     console.print(f"written to {path}", soft_wrap=True, markup=False)
     return results
-
-
-def _find_seed(row: Row) -> int:
-    return int(row["seed"])
-
-
-def _has_failed(row: Row) -> bool:
-    return row.get("error") is not None
 
 
 def _make_question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any]:
@@ -143,7 +129,7 @@ def _make_local_player(options: EvalOptions, config: Config, chat: Chat) -> Epis
         chat.close()
         close_opponents()
 
-    return EpisodePlayer(play, stop)
+    return play, stop
 
 
 def _make_server_player(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
@@ -183,7 +169,7 @@ def _make_server_player(options: EvalOptions, config: Config, chat: Chat) -> Epi
             record["error_type"] = LOST
         return record
 
-    return EpisodePlayer(play, connection.cancel)
+    return play, connection.cancel
 
 
 def _sum_usage(records: Sequence[Mapping[str, Any]]) -> Usage:

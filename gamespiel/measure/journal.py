@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from rich.console import Console
 
 from gamespiel.errors import InvalidValueError
+from gamespiel.report.text import print_plain
 from task_gym.errors import BackendError, TaskGymError
 from task_gym.files import NO_JSON, append_line, explain_json, write_atomically
 
@@ -83,33 +84,6 @@ class Journal(Generic[K]):
         """Says that nothing is left to play: the same command begins anew."""
         append_line(self.file, json.dumps({OVER: True}))
 
-    def begin(self, resume: bool, is_fault: Callable[[Row], bool], console: Console) -> None:
-        """Decides what was played before counts: with ``resume`` all but faults, which are played again.
-
-        Raises:
-            InvalidValueError: there are such episodes and no ``resume``, or none and ``resume``.
-        """
-        if not resume:
-            if self.played and not self.over:
-                raise InvalidValueError(
-                    f"{self.file} has {len(self.played)} episodes of this command: --resume plays the rest; "
-                    "remove the file to begin anew"
-                )
-            self.file.unlink(missing_ok=True)
-            self.played.clear()
-            return
-        if not self.played:
-            raise InvalidValueError(
-                f"--resume: there is no {self.file}, and so nothing was played before; the command must "
-                "be the same otherwise"
-            )
-        faults = [key for key, row in self.played.items() if is_fault(row)]
-        for key in faults:
-            del self.played[key]
-        again = f"; {len(faults)} that ended as faults are played again" if faults else ""
-        line = f"going on with {len(self.played):,} episodes of {self.file}{again}"
-        console.print(line, soft_wrap=True, markup=False)
-
 
 @contextmanager
 def open_journal(
@@ -133,12 +107,30 @@ def open_journal(
         console: The console to print on.
 
     Raises:
-        InvalidValueError: see ``Journal.begin``.
+        InvalidValueError: there are episodes of it and no ``resume``, or none and ``resume``.
     """
     text = json.dumps(question, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     journal = Journal(first.with_name(f"{first.stem}-{digest}.jsonl"), find_key)
-    journal.begin(resume, is_fault, console)
+    if not resume:
+        if journal.played and not journal.over:
+            raise InvalidValueError(
+                f"{journal.file} has {len(journal.played)} episodes of this command: --resume plays the "
+                "rest; remove the file to begin anew"
+            )
+        journal.file.unlink(missing_ok=True)
+        journal.played.clear()
+    elif not journal.played:
+        raise InvalidValueError(
+            f"--resume: there is no {journal.file}, and so nothing was played before; the command must "
+            "be the same otherwise"
+        )
+    else:
+        faults = [key for key, row in journal.played.items() if is_fault(row)]
+        for key in faults:
+            del journal.played[key]
+        again = f"; {len(faults)} that ended as faults are played again" if faults else ""
+        print_plain(console, f"going on with {len(journal.played):,} episodes of {journal.file}{again}")
     try:
         yield journal
         if journal.played:
@@ -150,5 +142,5 @@ def open_journal(
         advice = f"{count:,} episodes were played and are kept in {journal.file}; --resume plays the rest"
         if isinstance(error, BackendError):
             raise type(error)(f"{error}; {advice}") from error
-        console.print(advice, soft_wrap=True, markup=False)
+        print_plain(console, advice)
         raise

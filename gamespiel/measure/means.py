@@ -135,10 +135,8 @@ MOST_DEALS = 10**9
 """More deals are not counted."""
 
 
-def count_deals(
-    estimate: Estimate, difference: float, confidence: float = CONFIDENCE, power: float = POWER
-) -> int:
-    """Returns the deals after which a true difference from 0 is found with probability ``power``.
+def count_deals(estimate: Estimate, difference: float, confidence: float = CONFIDENCE) -> int:
+    """Returns the deals after which a true difference from 0 is found with probability ``POWER``.
 
     They are a number that is fixed before, with the spread and the bounds of an estimate: what bets against a
     mean of 0 win then.
@@ -147,7 +145,6 @@ def count_deals(
         estimate: Has the spread. It is above 0.
         difference: The true difference, above 0.
         confidence: The confidence of the test's interval.
-        power: The probability.
 
     Raises:
         InvalidValueError: the difference is not above 0.
@@ -155,36 +152,34 @@ def count_deals(
     if not difference > 0:
         raise InvalidValueError(f"the difference to tell must be above 0, not {difference}")
     few, many = 0, 1
-    while not _finds(estimate, many, difference, confidence, power) and many < MOST_DEALS:
+    while not _finds(estimate, many, difference, confidence) and many < MOST_DEALS:
         few, many = many, 2 * many
     while many - few > 1:
         middle = (few + many) // 2
-        if _finds(estimate, middle, difference, confidence, power):
+        if _finds(estimate, middle, difference, confidence):
             many = middle
         else:
             few = middle
     return many
 
 
-def find_difference(
-    estimate: Estimate, deals: int, confidence: float = CONFIDENCE, power: float = POWER
-) -> float:
-    """Returns the least true difference that a test of so many deals finds with probability ``power``.
+def find_difference(estimate: Estimate, deals: int, confidence: float = CONFIDENCE) -> float:
+    """Returns the least true difference that a test of so many deals finds with probability ``POWER``.
 
     It is the largest that there can be if no other is found.
     """
     small, large = 0.0, max(map(abs, estimate.bounds))
     for _ in range(40):
         middle = (small + large) / 2
-        if _finds(estimate, deals, middle, confidence, power):
+        if _finds(estimate, deals, middle, confidence):
             large = middle
         else:
             small = middle
     return large
 
 
-def _finds(estimate: Estimate, deals: int, difference: float, confidence: float, power: float) -> bool:
-    """Returns whether bets on so many deals win enough against a mean of 0 with probability ``power``."""
+def _finds(estimate: Estimate, deals: int, difference: float, confidence: float) -> bool:
+    """Returns whether bets on so many deals win enough against a mean of 0 with probability ``POWER``."""
     from scipy.special import ndtri  # here, because it takes a good part of a second
 
     means = len(estimate.low)
@@ -195,4 +190,4 @@ def _finds(estimate: Estimate, deals: int, difference: float, confidence: float,
     seen = variance + float(((estimate.high - estimate.low) ** 2).sum()) / (4 * means**2 * deals)
     bet = min(math.sqrt(2 * needed / (deals * seen)), MOST_LOST * means / risk)
     expected = deals * (bet * difference - bet**2 * (variance + difference**2 / means) / 2)
-    return bool(expected - float(ndtri(power)) * bet * math.sqrt(deals * variance) >= needed)
+    return bool(expected - float(ndtri(POWER)) * bet * math.sqrt(deals * variance) >= needed)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, fields
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gamespiel.agents.fields import DECODERS
 from gamespiel.config import Config, EnvConfig, InvalidValueError
@@ -41,14 +41,10 @@ class EndpointOptions:
     episode_s: float | None = None
 
     def __post_init__(self) -> None:
-        # "not above" instead of "at most": NaN is neither.
-        for name, least in (("concurrency", 1), ("max_new_tokens", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InvalidValueError(f"--{name} must be at least {least}, not {value}")
+        check_least(self, concurrency=1, max_new_tokens=1)
         for name in ("request_s", "episode_s"):
             seconds = getattr(self, name)
-            if seconds is not None and not seconds > 0:
+            if seconds is not None and not seconds > 0:  # NaN is neither above nor at most
                 raise InvalidValueError(f"--{name} must be above 0, not {seconds}")
         if self.temperature is not None and not 0 <= self.temperature < inf:
             raise InvalidValueError(f"--temperature must be at least 0, not {self.temperature}")
@@ -67,6 +63,14 @@ _OF_ENDPOINTS = (
     "whole_game", "resume", "prices",
     *(field.name for field in fields(EndpointOptions) if field.name != "max_new_tokens"),
 )  # fmt: skip
+
+
+def check_least(options: Any, **least: int) -> None:
+    """Raises InvalidValueError for a number below its least value; None is none."""
+    for name, low in least.items():
+        value = getattr(options, name)
+        if value is not None and value < low:
+            raise InvalidValueError(f"--{name} must be at least {low}, not {value}")
 
 
 def check_output(output: Path | None) -> None:
@@ -187,8 +191,7 @@ class EvalOptions(EndpointOptions):
         elif self.max_new_tokens is not None and not self.endpoint:
             raise InvalidValueError("--max_new_tokens limits replies: give --unmasked or --decode text too")
         super().__post_init__()
-        if self.num_episodes < 1:
-            raise InvalidValueError(f"--num_episodes must be at least 1, not {self.num_episodes}")
+        check_least(self, num_episodes=1)
         check_output(self.output)
         if self.save_games is not None:
             if self.save_games.suffix != ".jsonl":

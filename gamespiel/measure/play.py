@@ -148,6 +148,13 @@ class EnvironmentPlayer:
             self._envs = None
 
 
+def is_open(game: Any) -> bool:
+    """Returns whether every seat of one of OpenSpiel's games sees the whole state."""
+    import pyspiel
+
+    return bool(game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION)
+
+
 def draw_noise(config: Config, matches: Sequence[Match]) -> list[int]:
     """Returns the seeds of a baseline's noise, which follow from the places of its matches."""
     seeds = episode_seeds(config.run.seed, 0, matches[-1].place + 1, Purpose.BASELINE)

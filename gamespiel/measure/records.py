@@ -107,46 +107,41 @@ def records(
         adapters: Name of the adapters that played.
         **more: Further entries of every record.
     """
-    return [_make_record(episode, env, player, policy, adapters, more) for episode in episodes]
+    return [
+        {
+            "player": player,
+            "env_type": env.env_type,
+            **more,
+            **{key: episode.info.get(key) for key in ADDRESS},
+            "seed": episode.seed,
+            "params": _read_params(env) if episode.info.get("task_id") is None else None,
+            **{key: episode.info.get(key) for key in ENDING},
+            "turns": _record_turns(episode, env, policy, adapters),
+            "final_observation": episode.final_observation,
+            **_read_conversation(episode.turns),
+        }
+        for episode in episodes
+    ]
 
 
-def _make_record(
-    episode: Episode,
-    env: EnvConfig,
-    player: str,
-    policy: LLMPolicy | None,
-    adapters: str,
-    more: Mapping[str, Any],
-) -> Record:
-    info = episode.info
+def _record_turns(
+    episode: Episode, env: EnvConfig, policy: LLMPolicy | None, adapters: str
+) -> list[dict[str, Any]]:
     odds = _ask_probabilities(episode.turns, policy, adapters)
     named = _name_actions(episode, env)
-    turns = []
-    for turn, probabilities, (legal, names, action) in zip(episode.turns, odds, named, strict=True):
-        turns.append(
-            {
-                "observation": str(turn.observation),
-                "legal_actions": legal,
-                "names": names,
-                "action": action,
-                "answer": turn.answer,
-                "probabilities": probabilities,
-                "value": None if turn.decision is None else turn.decision.value,
-                "reward": float(turn.reward),
-            }
-        )
-    return {
-        "player": player,
-        "env_type": env.env_type,
-        **more,
-        **{key: info.get(key) for key in ADDRESS},
-        "seed": episode.seed,
-        "params": _read_params(env) if info.get("task_id") is None else None,
-        **{key: info.get(key) for key in ENDING},
-        "turns": turns,
-        "final_observation": episode.final_observation,
-        **_read_conversation(episode.turns),
-    }
+    return [
+        {
+            "observation": str(turn.observation),
+            "legal_actions": legal,
+            "names": names,
+            "action": action,
+            "answer": turn.answer,
+            "probabilities": probabilities,
+            "value": None if turn.decision is None else turn.decision.value,
+            "reward": float(turn.reward),
+        }
+        for turn, probabilities, (legal, names, action) in zip(episode.turns, odds, named, strict=True)
+    ]
 
 
 def _read_conversation(turns: Sequence[Turn]) -> dict[str, list[dict[str, str]]]:
@@ -266,13 +261,11 @@ def read_records(place: Path) -> list[Record]:
     for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), 1):
         try:
             row = _SHAPE.validate_python(json.loads(line.decode()))
-        except ValidationError as error:
-            place_of = ".".join(map(str, error.errors()[0]["loc"]))
-            reason = f"{place_of or 'it'}: {error.errors()[0]['msg']}"
+        except NO_JSON as error:  # of which a ValidationError is one
+            reason = explain_json(error)
+            if isinstance(error, ValidationError):
+                first = error.errors()[0]
+                reason = f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
             raise ConfigError(f"{str(path)!r}, line {number} is no recorded game: {reason}") from error
-        except NO_JSON as error:
-            raise ConfigError(
-                f"{str(path)!r}, line {number} is no recorded game: {explain_json(error)}"
-            ) from error
         rows.append(dict(row))
     return rows

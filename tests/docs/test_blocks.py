@@ -35,7 +35,7 @@ PLUGGED = {
 }
 """Sections whose libraries are not in every environment."""
 
-PACKAGES = {"rllib": "ray", "ray tune": "ray", "openenv": "openenv-core", "gem": "gem-llm"}
+PACKAGES = {"rllib": "ray", "ray tune": "ray", "gem": "gem-llm"}
 """Libraries whose package has another name."""
 
 PRINTED = {

@@ -16,7 +16,6 @@ import random
 import signal
 import sys
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import SAVED_NAME, saved_config
-from tests.gamespiel.runs import staged, train_quietly
+from tests.gamespiel.runs import fork, staged, train_quietly
 
 PATIENCE = 300
 """Seconds within which a life must come to its end."""
@@ -34,19 +33,9 @@ PATIENCE = 300
 
 def live(run: Path, settings: dict[str, str]) -> int:
     """Starts or goes on with the run in a fork; returns its process id."""
-    if child := os.fork():
-        return child
-    status = 1
-    try:
-        if (run / SAVED_NAME).exists():
-            train_quietly(saved_config(run), resume=run)
-        else:
-            train_quietly(staged(run, **settings))
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(status)
+    if (run / SAVED_NAME).exists():
+        return fork(lambda: train_quietly(saved_config(run), resume=run))
+    return fork(lambda: train_quietly(staged(run, **settings)))
 
 
 def rows(run: Path) -> int:

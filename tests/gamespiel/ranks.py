@@ -172,43 +172,41 @@ def move_weights(folder: Path, url: str) -> Any:
     return failing(Update, "run", moving, config_of("kuhn", folder / "differing"))
 
 
-def fail_to_decide(folder: Path, url: str) -> Any:
-    """The second rank cannot answer in its second step."""
-    decide = LLMPolicy.decide
+def break_decisions(folder: Path, step: int, break_off: Callable[[], None]) -> str:
+    """Something happens to the second rank when it first decides in a step; returns the error."""
+    decide, met = LLMPolicy.decide, []
 
-    def refusing(self: LLMPolicy, *given: Any, **more: Any) -> Any:
-        noises = given[2]
-        if LAUNCH.rank == 1 and noises[0].step == 1:
-            raise OSError("the weights have gone")
+    def breaking(self: LLMPolicy, *given: Any, **more: Any) -> Any:
+        if LAUNCH.rank == 1 and given[2][0].step == step and not met:
+            met.append(True)
+            break_off()
         return decide(self, *given, **more)
 
-    return failing(LLMPolicy, "decide", refusing, config_of("kuhn", folder / "broken"))
+    return failing(LLMPolicy, "decide", breaking, config_of("kuhn", folder))
+
+
+def fail_to_decide(folder: Path, url: str) -> Any:
+    """The second rank cannot answer in its second step."""
+
+    def fail() -> None:
+        raise OSError("the weights have gone")
+
+    return break_decisions(folder / "broken", 1, fail)
 
 
 def die(folder: Path, url: str) -> Any:
     """The second rank is killed in its second step; the first says what it finds."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of torchrun, which would end the first one too
-    decide = LLMPolicy.decide
-
-    def dying(self: LLMPolicy, *given: Any, **more: Any) -> Any:
-        if LAUNCH.rank == 1 and given[2][0].step == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return decide(self, *given, **more)
-
-    return failing(LLMPolicy, "decide", dying, config_of("kuhn", folder / "dead"))
+    return break_decisions(folder / "dead", 1, lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def meet_infinity(folder: Path, url: str) -> Any:
     """The second rank meets logits that are not finite, once: both go back, with half the learning rate."""
-    decide, met = LLMPolicy.decide, []
 
-    def meeting(self: LLMPolicy, *given: Any, **more: Any) -> Any:
-        if LAUNCH.rank == 1 and given[2][0].step == 2 and not met:
-            met.append(True)
-            raise FloatingPointError("logits are not finite")
-        return decide(self, *given, **more)
+    def fail() -> None:
+        raise FloatingPointError("logits are not finite")
 
-    return failing(LLMPolicy, "decide", meeting, config_of("kuhn", folder / "diverged"))
+    return break_decisions(folder / "diverged", 2, fail)
 
 
 def run_out_of_memory(folder: Path, url: str) -> Any:
@@ -257,14 +255,16 @@ SCENARIOS: dict[str, Callable[[Path, str], Any]] = {
 }
 
 
-def main() -> None:
+def main(argv: list[str]) -> None:
     """Plays the named scenarios and writes what they found."""
-    folder, url = Path(sys.argv[1]), sys.argv[2]
+    global LAUNCH
+    LAUNCH = read_launch()  # a fork has another one than what it is a fork of
+    folder, url = Path(argv[0]), argv[1]
     training.learning_curve = lambda metrics_path, png_path: png_path  # type: ignore[assignment]
-    for name in sys.argv[3:]:
+    for name in argv[2:]:
         found = SCENARIOS[name](folder, url)
         (folder / f"{name}.{LAUNCH.rank}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

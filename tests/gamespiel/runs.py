@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import sys
-from collections.abc import Container, Iterable, Mapping
+import traceback
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,20 @@ def evaluate_aloud(options: EvalOptions, width: int = 1000) -> tuple[dict[str, A
     """Returns the results, and what was shown."""
     console = quiet(width)
     return evaluate(options, console), shown(console)
+
+
+def fork(work: Callable[[], object]) -> int:
+    """Returns the id of a fork of this process, which works and ends, with status 0 if all went well."""
+    if child := os.fork():
+        return child
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 def resume(run: Path) -> Path:

@@ -205,15 +205,17 @@ def test_going_back_moves_later_checkpoints_aside(tmp_path: Path) -> None:
     assert best[0] == best[1]
 
 
-def test_places_that_name_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = train_quietly(small(tmp_path / "run", ppo__num_train_steps="1", run__eval_games="0"))
-    assert kept.find(f"{run}@1").name == "step-000001"
-    with pytest.raises(CheckpointError, match=r"@7' was given, allowed: .*run@0, .*run@1$"):
-        kept.find(f"{run}@7")
+def test_places_that_name_no_checkpoint(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert kept.find(f"{finished}@1").name == "step-000001"
+    with pytest.raises(CheckpointError, match=r"@70' was given, allowed: .*run@0, .*run@12$"):
+        kept.find(f"{finished}@70")
     with pytest.raises(CheckpointError, match=r"a run with run.eval_steps has a best one"):
-        kept.find(f"{run}@best")
-    assert main(["eval", "--checkpoint", f"{run}@1", "--num_episodes", "1"]) == 0
-    assert main(["eval", "--checkpoint", f"{run}@5"]) == 2
+        kept.find(f"{finished}@best")
+    evaluation = ["eval", "--num_episodes", "1", "--output", str(tmp_path / "e.json"), "--checkpoint"]
+    assert main([*evaluation, f"{finished}@1"]) == 0
+    assert main([*evaluation, f"{finished}@50"]) == 2
     assert "allowed: " in capsys.readouterr().err
     odd = tmp_path / "a@7"
     odd.mkdir()
@@ -246,6 +248,5 @@ def test_resume_auto_begins_goes_on_and_goes_back(tmp_path: Path, capsys: pytest
 
 def test_checkpoints_by_minutes(tmp_path: Path) -> None:
     more = {"ppo__num_train_steps": "2", "run__checkpoint_every": "100", "run__eval_games": "0"}
-    assert steps_of(train_quietly(small(tmp_path / "a", **more))) == [0, 2]
-    often = small(tmp_path / "b", **more, run__checkpoint_minutes="0.000001")
+    often = small(tmp_path / "run", **more, run__checkpoint_minutes="0.000001")
     assert steps_of(train_quietly(often)) == [0, 1, 2]

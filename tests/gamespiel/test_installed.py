@@ -67,6 +67,35 @@ def test_agents_are_measured_without_the_trainer(tmp_path: Path) -> None:
     assert results["exact"]["policy"]["values"] == pytest.approx([0.125, -0.125])
 
 
+LIGHT = """
+import runpy, sys
+
+def check(*heavy):
+    assert not set(heavy) & set(sys.modules), set(heavy) & set(sys.modules)
+
+import gamespiel
+check("torch", "transformers", "gamespiel.assembly", "httpx")
+for script in ("train.py", "eval.py"):
+    sys.argv = [script, "--help"]
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as ended:
+        assert not ended.code
+check("torch", "transformers", "pyspiel", "rich")
+gamespiel.cli.main(["train", "--plan", "12", "--preset", "tiny"])
+check("torch", "transformers", "peft", "bitsandbytes")
+"""
+
+
+@pytest.mark.launch
+@pytest.mark.sample
+def test_nothing_heavy_is_loaded_before_it_is_needed() -> None:
+    """Not for the package, for help, and for a plan for a card of a known size."""
+    done = subprocess.run([sys.executable, "-c", LIGHT], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "usage: gamespiel train" in done.stdout and "usage: gamespiel eval" in done.stdout
+
+
 def test_functions_and_modules_say_what_to_install(no_torch: None) -> None:
     for name in ("load_policy", "make_env"):
         with pytest.raises(ImportError, match=rf"gamespiel\.{name}: the package torch is not .*\[train\]'$"):

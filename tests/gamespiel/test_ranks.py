@@ -8,15 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch.distributed as dist
 
 from gamespiel.agents.ranks import ALONE
 from gamespiel.agents.runs import checkpoint
 from tests.agents.fake_vllm import FakeVllm
 from tests.agents.toys import make_policy
+from tests.gamespiel import ranks
 from tests.gamespiel.ranks import PLAIN, SCENARIOS, SHORT, config_of, describe_weights, stairs
 from tests.gamespiel.runs import (
     ROOT,
@@ -25,6 +28,7 @@ from tests.gamespiel.runs import (
     adapter_distance,
     assert_same_run,
     distance,
+    fork,
     rows_of,
     steps_of,
     train_quietly,
@@ -32,7 +36,7 @@ from tests.gamespiel.runs import (
 
 pytestmark = pytest.mark.launch
 SAMPLES = ("exchange", "kuhn")
-"""Scenarios of ``make test``, for one test, because each process of pytest-xdist has a launch of its own."""
+"""Scenarios of ``make test``, for one test, because each process of pytest-xdist plays its own."""
 LONGEST = 900
 """Seconds that a launch may take on a machine that does much else."""
 
@@ -76,9 +80,24 @@ def fake_server() -> Iterator[FakeVllm]:
 
 
 @pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory, fake_server: FakeVllm) -> Path:
-    """The folder of the scenarios of ``make test``, which one launch played."""
-    return play_scenarios(tmp_path_factory.mktemp("ranks"), fake_server.url, *SAMPLES)
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the scenarios of ``make test``.
+
+    Two forks of this process played them, which has imported everything; it has the launcher's part.
+    """
+    folder = tmp_path_factory.mktemp("ranks")
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "WORLD_SIZE": "2"}
+    told |= {"LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    told |= {"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_RUN_ID": "none"}
+
+    def play(rank: str) -> None:
+        os.environ.update(told | {"RANK": rank, "LOCAL_RANK": rank})
+        ranks.main([str(folder), "", *SAMPLES])
+
+    children = [fork(partial(play, rank)) for rank in ("0", "1")]
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -64,13 +64,27 @@ def served_config(folder: Path, server: FakeVllm, **more: str) -> Any:
     return small(folder, **(where | {"ppo__num_train_steps": "3", "run__eval_games": "2"} | more))
 
 
-def test_a_run_is_the_run_without_a_server(server: FakeVllm, tmp_path: Path) -> None:
-    run = train_quietly(served_config(tmp_path / "there", server))
-    other = train_quietly(small(tmp_path / "here", ppo__num_train_steps="3", run__eval_games="2"))
+def test_a_run_and_its_evaluations_are_those_without_a_server(server: FakeVllm, here: Path) -> None:
+    config = served_config(here / "run", server)
+    run = train_quietly(config)
+    other = train_quietly(small(here / "other", ppo__num_train_steps="3", run__eval_games="2"))
     for own, expected in zip(rows_of(run), rows_of(other), strict=True):
         for key in ("rollout/success", "train/policy_loss", "train/approx_kl", "decisions"):
             assert own[key] == pytest.approx(expected[key], rel=1e-3, abs=1e-5), key
         assert own["sampler/gap_max"] < 1e-4 and own["sampler/differing"] == 0
+    found = {}
+    for name, asking in {"there": config, "here": small(here / "run")}.items():
+        asked = len(server.requests)
+        options = EvalOptions(asking, checkpoint=run, num_episodes=3, output=here / f"{name}.json")
+        rows = evaluate(options, quiet())["sampled"]
+        found[name] = {seat: (row["score"], row["success"]) for seat, row in rows.items()}
+        assert (len(server.requests) > asked) == (name == "there")
+    assert found["there"] == found["here"]
+    assert checkpoint.find(run).name == "step-000003"
+    asked = len(server.requests)
+    assert main(["watch", "--checkpoint", str(run), "--seed", "1"]) == 0
+    assert len(server.requests) > asked
+    assert main(["watch", "--checkpoint", str(run), "--run.use_vllm", "false"]) == 0
 
 
 def test_a_signal_ends_the_wait_for_a_dead_server(
@@ -105,24 +119,6 @@ def test_a_signal_ends_the_wait_for_a_dead_server(
     assert "waiting for it" in said and "stopped after step 3 of 5" in said
     server.start()
     assert_same_run(resume(run), whole)
-
-
-def test_an_evaluation_asks_the_server(server: FakeVllm, here: Path) -> None:
-    config = served_config(here / "run", server)
-    run = train_quietly(config)
-    found = {}
-    for name, own in {"there": config, "here": small(here / "run")}.items():
-        asked = len(server.requests)
-        options = EvalOptions(own, checkpoint=run, num_episodes=3, output=here / f"{name}.json")
-        rows = evaluate(options, quiet())["sampled"]
-        found[name] = {seat: (row["score"], row["success"]) for seat, row in rows.items()}
-        assert (len(server.requests) > asked) == (name == "there")
-    assert found["there"] == found["here"]
-    assert checkpoint.find(run).name == "step-000003"
-    asked = len(server.requests)
-    assert main(["watch", "--checkpoint", str(run), "--seed", "1"]) == 0
-    assert len(server.requests) > asked
-    assert main(["watch", "--checkpoint", str(run), "--run.use_vllm", "false"]) == 0
 
 
 def test_a_run_without_its_server(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from gamespiel.config import ConfigError, saved_config
 from gamespiel.config.files import read_layer
 from gamespiel.deployment.publishing import read_evaluations
 from gamespiel.measure.journal import Journal
+from gamespiel.measure.records import read_records
 from gamespiel.overview.reading import read_run
 from gamespiel.training.warm_start import RowError, read_rows
 from task_gym.errors import ArgumentError, TaskGymError
@@ -53,7 +54,7 @@ def test_read_json_names_the_file(content: bytes, tmp_path: Path) -> None:
 def test_configurations(content: bytes, tmp_path: Path) -> None:
     for name in ("a.json", "a.yaml", "config.yaml"):
         path = tmp_path / name
-        path.write_bytes(content if name == "a.json" else content[:2_000])  # YAML is read slowly
+        path.write_bytes(content if name == "a.json" else content[:1_000])  # YAML is read slowly
         if name == "a.json" or content not in (b"", b"null"):  # which are an empty layer in YAML
             with pytest.raises(ConfigError):
                 read_layer(path)
@@ -88,6 +89,8 @@ def test_lines_of_episodes_and_rows(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content + b"\n")
     with pytest.raises(RowError, match=r"line 1 is no row of `gamespiel export`"):
         read_rows(path)
+    with pytest.raises(ConfigError, match=r"line 1 is no recorded game: "):
+        read_records(path)
     if content:
         with pytest.raises(TaskGymError, match=r"line 1: .*--resume"):
             Journal(path, lambda row: row["seed"])

@@ -29,6 +29,7 @@ from tests.gamespiel.runs import (
     ROOT,
     STEPS,
     assert_same_run,
+    fork,
     resume,
     rows_of,
     small,
@@ -241,15 +242,14 @@ def test_a_named_folder_is_one_runs(tmp_path: Path) -> None:
 def test_a_kill_lets_go(tmp_path: Path) -> None:
     """The lock is released even if a child of the killed process lives on."""
     reading, writing = os.pipe()
-    process = os.fork()  # which has imported everything
-    if not process:
-        try:
-            with runs.own(tmp_path):
-                child = subprocess.Popen(["sleep", "60"])
-                os.write(writing, f"{child.pid}\n".encode())
-                time.sleep(60)
-        finally:
-            os._exit(1)
+
+    def hold() -> None:
+        with runs.own(tmp_path):
+            child = subprocess.Popen(["sleep", "60"])
+            os.write(writing, f"{child.pid}\n".encode())
+            time.sleep(60)
+
+    process = fork(hold)
     os.close(writing)
     with open(reading) as told:
         child_id = int(told.readline())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.runs.evaluation import MeasuredReplies, measure_replies
 from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.sampling.texts import TextSampler
 from gamespiel.agents.tokens.constraints import FreeText
@@ -25,7 +26,7 @@ from gamespiel.environments import making as environments
 from gamespiel.environments.making import make_envs, make_one_env, make_reply_env
 from gamespiel.kinds import DECLARATIONS
 from gamespiel.measure import evaluation
-from gamespiel.measure.episodes import measure_agent, measure_written, reply_constraint
+from gamespiel.measure.episodes import measure_agent, measure_groups, play_policy, reply_constraint
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.report.tables import replies_note, replies_table
@@ -98,6 +99,14 @@ def policy() -> LLMPolicy:
     return make_policy(config(), make_envs(config().env, 1))
 
 
+def measure_written(
+    given: Config, policy: LLMPolicy, free: FreeText, count: int, *, greedy: bool = False
+) -> Mapping[str, MeasuredReplies]:
+    """Returns the measures of episodes that were played by replies."""
+    episodes = play_policy(given, policy, count, quiet(), free=free, greedy=greedy)
+    return measure_groups(given, episodes, measure_replies)
+
+
 def first_legal(prompt: str) -> str:
     """Returns the first number that the prompt lists."""
     listed = re.search(r"^ *(\d+) *->", prompt.partition("Legal Actions:")[2], re.MULTILINE)
@@ -112,7 +121,7 @@ def first_legal(prompt: str) -> str:
 def test_the_first_legal_reply_plays_as_first_does(game: list[tuple[str, str]], policy: LLMPolicy) -> None:
     """Seeds, seats and the opponent are those behind the mask: the very same games."""
     given = config(*game, ("env.opponent", "mcts:5"), ("run.seed", "3"))
-    rows = measure_written(given, policy, Scripted(sampled=first_legal), 8, quiet())
+    rows = measure_written(given, policy, Scripted(sampled=first_legal), 8)
     masked = measure_agent(given, "first", 8, quiet())
     assert list(rows) == list(masked) == ["seat 0", "seat 1", "all"]
     for name, row in rows.items():
@@ -132,7 +141,7 @@ def test_nothing_but_illegal_replies_gives_every_game_up(
 ) -> None:
     """The third in a row ends the game with score 0; with ``forfeit`` the first does."""
     given = config(*KUHN, ("env.illegal", rule))
-    row = measure_written(given, policy, Scripted(sampled=reply, cut=True), 10, quiet())["all"]
+    row = measure_written(given, policy, Scripted(sampled=reply, cut=True), 10)["all"]
     assert (row.episodes, row.replies, row.illegal_replies) == (20, 20 * replies, 20 * replies)
     assert row.illegal_share == wilson(20 * replies, 20 * replies)
     assert (row.given_up, row.given_up_share) == (20, wilson(20, 20))
@@ -146,7 +155,7 @@ def test_two_illegal_replies_before_each_legal_one_give_no_game_up(
 ) -> None:
     monkeypatch.setattr(environments, "ENVIRONMENTS_AT_ONCE", 1)  # one game after the other
     given, replies = config(*KUHN), itertools.cycle(["hm", "hm", "0"])
-    row = measure_written(given, policy, Scripted(sampled=lambda prompt: next(replies)), 20, quiet())["all"]
+    row = measure_written(given, policy, Scripted(sampled=lambda prompt: next(replies)), 20)["all"]
     masked = measure_agent(given, "first", 20, quiet())["all"]
     legal = round(masked.length * 40)
     assert (row.replies, row.illegal_replies, row.given_up) == (3 * legal, 2 * legal, 0)
@@ -158,7 +167,7 @@ def test_two_illegal_replies_before_each_legal_one_give_no_game_up(
 def test_games_that_are_over_before_the_first_turn_have_no_reply(policy: LLMPolicy) -> None:
     """Euchre: when a partner goes alone, the seat sits out. Such a game counts, and gives nothing up."""
     given = config(("env.task_id", "null"), ("env.game", "euchre"))
-    row = measure_written(given, policy, Scripted(sampled="none"), 30, quiet())["all"]
+    row = measure_written(given, policy, Scripted(sampled="none"), 30)["all"]
     masked = measure_agent(given, "first", 30, quiet())["all"]
     assert row.episodes == masked.episodes and row.given_up < row.episodes
     assert row.replies == row.illegal_replies == 3 * row.given_up
@@ -171,7 +180,7 @@ def test_a_short_limit_cuts_and_a_long_one_does_not(policy: LLMPolicy) -> None:
     """An answer in leduc poker is a digit and the end of turn: two tokens. A cut digit is still read."""
     given = config()
     for limit, cut in ((1, 1.0), (2, 0.0)):
-        row = measure_written(given, policy, reply_constraint(policy, limit), 10, quiet(), greedy=True)
+        row = measure_written(given, policy, reply_constraint(policy, limit), 10, greedy=True)
         own = row["all"]
         assert own.cut_share is not None and own.illegal_replies == 0
         assert (own.cut_share.mean, own.tokens_per_reply) == (cut, limit)
@@ -254,7 +263,7 @@ def test_the_table_is_whole_in_a_narrow_terminal(tmp_path: Path) -> None:
 def test_the_note_says_whether_the_scores_agree(policy: LLMPolicy) -> None:
     masked = measure_agent(config(*KUHN), "first", 10, quiet())
     scripts = Scripted(sampled="0"), Scripted(sampled="none")
-    same, given_up = (measure_written(config(*KUHN), policy, script, 10, quiet()) for script in scripts)
+    same, given_up = (measure_written(config(*KUHN), policy, script, 10) for script in scripts)
     interval = f"{masked['all'].score.low:.3f}–{masked['all'].score.high:.3f}"
     said = f"sampled replies score {same['all'].score.mean:.3f}, within the masked policy's interval "
     assert replies_note(masked, {"sampled": same}).startswith(f"{said}{interval}.")

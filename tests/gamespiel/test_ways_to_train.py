@@ -16,7 +16,7 @@ from gamespiel.cli import main
 from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
 from gamespiel.environments.making import evaluation_config, make_envs, make_one_env
 from gamespiel.kinds.base import THINK
-from gamespiel.measure.episodes import measure_agent, play_written
+from gamespiel.measure.episodes import measure_agent, play_policy
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.measure.records import read_records
@@ -185,7 +185,7 @@ def test_a_turn_that_can_never_fit_is_refused_before_anything_is_trained(tmp_pat
 def test_replies_without_a_mask_are_measured_in_conversations(tmp_path: Path) -> None:
     config = small(tmp_path / "run", **TALK, env__seeding="evaluate", env__rules="true")
     policy = make_policy(config, make_one_env(config.env))
-    episodes = play_written(config, policy, policy.free_text(3), 2, quiet())
+    episodes = play_policy(config, policy, 2, quiet(), free=policy.free_text(3))
     assert episodes and all(
         isinstance(turn.observation, ConversationText) and turn.observation.messages[0]["role"] == "system"
         for episode in episodes

@@ -74,7 +74,7 @@ def parts_of(config: Config) -> int | None:
 
 def test_parts_where_a_search_may_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stages = [{"name": "easy", "opponent": "first"}, {"name": "hard", "opponent": {"first": 1, "NAME": 1}}]
-    for name, parts in (("mcts:5", 2), ("random", 1), ("ismcts:5", 2)):
+    for name, parts in (("mcts:5", 2), ("random", 1)):
         assert parts_of(small(tmp_path, env__opponent=name)) == parts
         staged = json.dumps(stages).replace("NAME", name)
         assert parts_of(small(tmp_path, curriculum__stages=staged)) == parts

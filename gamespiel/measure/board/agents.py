@@ -27,6 +27,10 @@ BOARD_TRACKS: Mapping[str, str] = {
 BASELINES = ("random", "first")
 """The agents that choose without search, in games and among a trace's outputs."""
 
+_NO_WRITERS = (
+    f"--track {MASKED} is for agents that choose behind a mask: a board of its own, with --track {UNMASKED} "
+    f"or {UNLISTED}"
+)
 _LABEL = re.compile(r"([A-Za-z0-9_.+-]{1,40})=(.+)", re.DOTALL)
 
 LONGEST_NAME = 200
@@ -37,9 +41,7 @@ def describe(agent: Agent, track: str) -> dict[str, Any]:
     """Returns what a board says of an agent: of a checkpoint, the digest of its files too."""
     if agent.kind == "baseline":  # its actions are always legal, so it goes with every track
         return {"name": agent.name, "agent": agent.spec, "kind": agent.kind, "track": None}
-    found: dict[str, Any] = {
-        "name": agent.name, "agent": agent.spec, "kind": agent.kind, "track": track,
-    }  # fmt: skip
+    found: dict[str, Any] = {"name": agent.name, "agent": agent.spec, "kind": agent.kind, "track": track}
     if agent.config is not None:
         env = agent.config.env
         found["env_type"], found["model"] = env.env_type, str(agent.config.model.model_name)
@@ -89,18 +91,15 @@ def _read_agent(text: str, track: str, option: str) -> Agent:
     if given.startswith(PREFIX):
         parse_endpoint(given)  # raises if it is none
         if track == MASKED:
-            raise InvalidValueError(
-                f"{option} {shown(given)} writes replies, and --track {MASKED} is for agents that choose "
-                f"behind a mask: a board of its own, with --track {UNMASKED} or {UNLISTED}"
-            )
+            raise InvalidValueError(f"{option} {shown(given)} writes replies, and {_NO_WRITERS}")
         return Agent(name, given)
     if given.startswith(UNTRAINED):
-        return Agent(name, given, _check_config(_read_preset(given, option), given, track, option))
+        return Agent(name, given, _settle(_read_preset(given, option), given, track, option))
     others = (
         f"{UNTRAINED}PRESET, {', '.join(BASELINES)}, mcts or ismcts (whole, /N or :SIMS[xROLLOUTS]), {USAGE}"
     )
     checkpoint = find_checkpoint(option, given, others, (*BASELINES, "mcts/100", "ismcts/100"))
-    return Agent(name, given, _check_config(saved_config(checkpoint), given, track, option), checkpoint)
+    return Agent(name, given, _settle(saved_config(checkpoint), given, track, option), checkpoint)
 
 
 def _read_preset(given: str, option: str) -> Config:
@@ -113,17 +112,12 @@ def _read_preset(given: str, option: str) -> Config:
     return resolve(preset)
 
 
-def _check_config(config: Config, given: str, track: str, option: str) -> Config:
+def _settle(config: Config, given: str, track: str, option: str) -> Config:
+    """Returns the configuration with which a model plays the benchmark: as in training, but for the track."""
     if track == MASKED and config.env.decode == "text":
         raise InvalidValueError(
-            f"{option} {shown(given)} was trained to write (env.decode: text), and --track {MASKED} is for "
-            f"agents that choose behind a mask: a board of its own, with --track {UNMASKED} or {UNLISTED}"
+            f"{option} {shown(given)} was trained to write (env.decode: text), and {_NO_WRITERS}"
         )
-    return derive_config(config, track)
-
-
-def derive_config(config: Config, track: str) -> Config:
-    """Returns the configuration with which a model plays the benchmark: as in training, but for the track."""
     asking = {key: getattr(config.env, key) for key in declaration_of(config.env).asking}
     asking |= asking_of(config.env.env_type, track)
     return dataclasses.replace(config, env=make_env_section(config.env.env_type, asking))
@@ -153,31 +147,24 @@ def make_env_section(env_type: str, asking: Mapping[str, Any]) -> Any:
     return from_dict({"env": section}, "the agent's asking keys").env
 
 
-def explain_absence(entry: Mapping[str, Any], task: str) -> str:
+def list_tasks(entry: Mapping[str, Any], track: str) -> list[str]:
+    """Returns the tasks that an agent enters, in the order of a round."""
+    return [task for task in TASK_NAMES if not explain_absence(entry, task, track)]
+
+
+def explain_absence(entry: Mapping[str, Any], task: str, track: str) -> str:
     """Returns why an agent does not enter a task; "" if it does.
 
     Args:
         entry: What the board says of the agent.
         task: The task.
+        track: The board's track.
     """
     trace = task.startswith(TRACE)
     if entry["kind"] == "baseline":
+        if trace and track != MASKED:
+            return "a baseline chooses among outputs, which this track does not show"
         return explain_refusal(entry["agent"], task)
-    if entry["kind"] == "endpoint":
+    if entry["kind"] == "endpoint" or trace == (entry["env_type"] == "trace"):
         return ""
-    own = entry["env_type"] == "trace"
-    if own != trace:
-        return "it was trained on traces" if own else "it was trained on games"
-    return ""
-
-
-def list_tasks(entry: Mapping[str, Any], track: str) -> list[str]:
-    """Returns the tasks that an agent enters, in the order of a round."""
-    return [task for task in TASK_NAMES if not explain_absence_on(entry, task, track)]
-
-
-def explain_absence_on(entry: Mapping[str, Any], task: str, track: str) -> str:
-    """Returns why an agent does not enter a task of a track; "" if it does."""
-    if track != MASKED and entry["kind"] == "baseline" and task.startswith(TRACE):
-        return "a baseline chooses among outputs, which this track does not show"
-    return explain_absence(entry, task)
+    return "it was trained on games" if trace else "it was trained on traces"

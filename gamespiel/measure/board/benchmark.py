@@ -7,22 +7,25 @@ here makes another benchmark, which needs another ``NAME``.
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pyspiel
 
 from game_gym.games import DECLARED
 from game_gym.opponents.costs import estimate_move
-from game_gym.spec import GameSpec, Variant
-from game_gym.task import CONFIGS, Task, decode, encode
+from game_gym.spec import Variant
+from game_gym.task import CONFIGS, decode, encode
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.play import Match
+from gamespiel.measure.ratings import Scale
 from task_gym.errors import OpponentError, shown
 from task_gym.opponents import make_opponent
 from task_gym.seeding import DRAWN_LIMIT
@@ -51,6 +54,15 @@ ANCHORS = ("random", "mcts/1000", "mcts/100")
 
 SIMULTANEOUS_ANCHORS = ("random", "first")
 """Those of a game in which players move at once, where no search can sit."""
+
+SCALES_FILE = Path(__file__).with_name("anchors.json")
+"""The anchors' ratings: constants, which ``python -m scripts.measure_anchors`` has measured."""
+
+SCALES: Mapping[str, Scale] = {
+    game: Scale(tuple(row["anchors"]), row["ties"], row["bias"])
+    for game, row in json.loads(SCALES_FILE.read_text(encoding="utf-8")).items()
+}
+"""Game to the scale of its anchors, in their order; games for one player have none."""
 
 NOBODY = "none"
 """The opponent of tasks for one player."""
@@ -111,10 +123,8 @@ class DealSet:
         return matches
 
 
-@lru_cache(maxsize=4096)
-def load_task(task_id: int) -> Task:
-    """Returns the game of a task id."""
-    return decode(task_id)
+load_task = lru_cache(maxsize=4096)(decode)
+"""The game of a task id."""
 
 
 def parse_deals(text: str) -> DealSet:
@@ -167,15 +177,13 @@ def resolve_opponent(name: str, variant: Variant) -> str:
     found = _SEARCH.fullmatch(name)
     if found is None or found[2] is None:
         return name
-    return f"{found[1]}:{_divide_budget(variant.spec, int(found[2]))}"
-
-
-def _divide_budget(spec: GameSpec, divisor: int) -> str:
-    if spec.budget is None:
-        raise OpponentError(f"{spec.name} declares no budget of search, of which a part could be taken")
-    rollouts = max(2, spec.budget.simulations * spec.budget.rollouts // divisor)
-    simulations = min(spec.budget.simulations, rollouts)
-    return f"{simulations}x{max(1, rollouts // simulations)}"
+    if (budget := variant.spec.budget) is None:
+        raise OpponentError(
+            f"{variant.spec.name} declares no budget of search, of which a part could be taken"
+        )
+    rollouts = max(2, budget.simulations * budget.rollouts // int(found[2]))
+    simulations = min(budget.simulations, rollouts)
+    return f"{found[1]}:{simulations}x{max(1, rollouts // simulations)}"
 
 
 @lru_cache(maxsize=1024)
@@ -187,7 +195,8 @@ def explain_refusal(name: str, task: str) -> str:
         return "a search plays games"
     if name.startswith("ismcts") and task == "bridge":
         return "a world of bridge takes a good part of a second to draw, because every deal is solved"
-    for variant in _list_variants(task):
+    for config in range(DECLARED[task].variants):
+        variant = load_task(encode(task, 0) + config).variant
         try:
             playing = resolve_opponent(name, variant)
             make_opponent(playing, variant.game, variant.spec, 0)
@@ -196,9 +205,3 @@ def explain_refusal(name: str, task: str) -> str:
         if name == "mcts" and estimate_move(playing, variant) > SLOWEST_MOVE:
             return f"a move takes more than {SLOWEST_MOVE} s in some of its variants"
     return ""
-
-
-def _list_variants(task: str) -> Iterator[Variant]:
-    first = encode(task, 0)
-    for config in range(DECLARED[task].variants):
-        yield load_task(first + config).variant

@@ -94,32 +94,19 @@ def play_match(match: Match, choose: Choose, make_bot: Any = make_opponent) -> E
     return turn.ending
 
 
-@dataclass
-class BaselineAgent:
-    """A baseline in one match: an opponent in the agent's seat, with noise that the deal decides.
+def make_baseline(name: str, match: Match, deals: DealSet) -> Choose:
+    """Returns a baseline in one match: an opponent in the agent's seat, with noise that the deal decides."""
+    assert match.seat is not None, "games have seats"
+    variant = match.game.variant
+    bot = make_opponent(resolve_opponent(name, variant), variant.game, variant.spec, match.seat)
+    bot.restart(deals.draw_seed("noise", match.task, match.deal, match.place))
+    view = SeatView(variant, match.seat, rules=True)
 
-    Args:
-        name: The baseline.
-        match: The match.
-        deals: The deals, which its noise follows from.
-    """
+    def choose(state: State, turn: GameTurn) -> int:
+        view.state = state
+        return int(bot.act(view))
 
-    name: str
-    match: Match
-    deals: DealSet
-
-    def __post_init__(self) -> None:
-        variant, match = self.match.game.variant, self.match
-        assert match.seat is not None, "games have seats"
-        playing = resolve_opponent(self.name, variant)
-        self._bot = make_opponent(playing, variant.game, variant.spec, match.seat)
-        self._bot.restart(self.deals.draw_seed("noise", match.task, match.deal, match.place))
-        self._view = SeatView(variant, match.seat, rules=True)
-
-    def __call__(self, state: State, turn: GameTurn) -> int:
-        """Returns its action."""
-        self._view.state = state
-        return int(self._bot.act(self._view))
+    return choose
 
 
 @dataclass(frozen=True)
@@ -143,26 +130,19 @@ class Recorded:
 
     def make_bot(self, name: str, game: Any, spec: Any, seat: int) -> Any:
         """Returns an opponent as ``make_opponent`` does, but for a search one that plays the record."""
-        return RecordedOpponent(self) if opponent_searches(name) else make_opponent(name, game, spec, seat)
-
-
-class RecordedOpponent:
-    """Plays the recorded moves of a seat."""
-
-    def __init__(self, recorded: Recorded) -> None:
-        self._recorded = recorded
+        return self if opponent_searches(name) else make_opponent(name, game, spec, seat)
 
     def restart(self, seed: int) -> None:
         """Does nothing: its moves are known."""
 
     def act(self, view: Any) -> int:
-        """Returns the recorded move.
+        """Returns the recorded move of the opponent who is to move.
 
         Raises:
             ReplayError: there is none, or it is not legal.
         """
-        self._recorded.check(view.state)
-        action = self._recorded.find(view.state, view.seat)
+        self.check(view.state)
+        action = self.find(view.state, view.seat)
         if action is None:
             raise ReplayError("the history ends where the opponent is to move")
         check_legal(action, view.legal_actions(), len(view.state.history()))
@@ -175,6 +155,11 @@ def check_legal(action: Any, legal: Sequence[int], at: int) -> None:
         raise ReplayError(f"move {at}: action {action} is not legal there")
 
 
+def find_parting(written: Sequence[Any], played: Sequence[Any]) -> int | None:
+    """Returns the first place in which two sequences differ; None as far as both go."""
+    return next((at for at, (a, b) in enumerate(zip(written, played, strict=False)) if a != b), None)
+
+
 def check_history(written: Sequence[int], played: Sequence[int], *, whole: bool = False) -> None:
     """Raises ReplayError at the first move in which a record differs from the game.
 
@@ -183,9 +168,10 @@ def check_history(written: Sequence[int], played: Sequence[int], *, whole: bool 
         played: The game so far.
         whole: Whether the game is over, so that the record must end there.
     """
-    for at, (theirs, ours) in enumerate(zip(written, played, strict=False)):
-        if theirs != ours:
-            raise ReplayError(f"move {at}: the file says action {theirs}, and played again it is {ours}")
+    if (at := find_parting(written, played)) is not None:
+        raise ReplayError(
+            f"move {at}: the file says action {written[at]}, and played again it is {played[at]}"
+        )
     if len(written) < len(played) or (whole and len(written) > len(played)):
         raise ReplayError(
             f"the history has {len(written)} moves, and played again the game has {len(played)}"

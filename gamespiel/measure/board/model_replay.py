@@ -17,11 +17,12 @@ from rich.console import Console
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.agents import Agent
 from gamespiel.measure.board.agents import describe, read_agents
+from gamespiel.measure.board.episodes import find_parting
 from gamespiel.measure.board.file import Board
-from gamespiel.measure.board.players import make_player
+from gamespiel.measure.board.players import make_player, play_deal
 from gamespiel.measure.journal import Row
 from gamespiel.measure.options import EndpointOptions
-from gamespiel.measure.play import Match
+from gamespiel.report.text import print_plain
 from task_gym.errors import nearest, shown
 
 OPTION = "--replay_models"
@@ -101,26 +102,20 @@ def _replay_model(board: Board, agent: Agent, share: float, seed: int, console: 
     drawn = sorted(np.random.default_rng(seed).choice(len(units), count, replace=False).tolist())
     forged = math.ceil(FORGED * len(units))
     chance = 1 - math.comb(len(units) - forged, count) / math.comb(len(units), count)
-    console.print(
+    print_plain(
+        console,
         f"{shown(agent.name)}: {count:,} of {len(units):,} deals are played again, drawn by seed {seed}; if "
         f"{forged:,} are forged, one of them is among these with {chance:.1%}",
-        soft_wrap=True,
-        markup=False,
     )
     player = make_player(agent, board.deals, board.track, EndpointOptions())
     problems: list[str] = []
     try:
         for unit in (units[place] for place in drawn):
-            rows = board.played[unit]
             matches = board.deals.list_matches(*unit[1:])
-            played = dict[int, Row]()
-
-            def keep(match: Match, row: Row, played: dict[int, Row] = played) -> None:
-                played[match.place] = row
-
-            player.play(matches, keep, lambda over, turns: None)
-            for match, row in zip(matches, rows, strict=True):
-                if problem := _compare(row, played[match.place]):
+            for match, row, played in zip(
+                matches, board.played[unit], play_deal(player, matches), strict=True
+            ):
+                if problem := _compare(row, played):
                     problems.append(f"{shown(agent.name)}, {match}: {problem}")
     finally:
         player.close()
@@ -133,8 +128,7 @@ def _compare(row: Row, played: Row) -> str:
     chances = f"; probabilities of its choices: {theirs} on the board, {ours} of the model" if theirs else ""
     for key in ("history", "replies"):
         said, plays = row.get(key) or [], played.get(key) or []
-        at = next((at for at, (a, b) in enumerate(zip(said, plays, strict=False)) if a != b), None)
-        if at is not None:
+        if (at := find_parting(said, plays)) is not None:
             move = f"number {at} is {said[at]!r:.80} on the board, and {plays[at]!r:.80} of the model"
             return f"{key}: {move}{chances}"
         if len(said) != len(plays):

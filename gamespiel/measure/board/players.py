@@ -15,9 +15,9 @@ from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Message
 from gamespiel.measure.agents import Agent, load_policy
 from gamespiel.measure.board.benchmark import TRACE, DealSet
 from gamespiel.measure.board.episodes import (
-    BaselineAgent,
     NoReplyError,
     choose_output,
+    make_baseline,
     make_row,
     play_by_replies,
     play_match,
@@ -41,14 +41,25 @@ def make_player(agent: Agent, deals: DealSet, track: str, options: EndpointOptio
     if agent.kind == "endpoint":
         play_one = partial(_play_endpoint, track != UNLISTED, options.episode_s)
         return EndpointPlayer(options.open_chat(agent.spec), options.concurrency, play_one)
-    policy, _ = load_policy(agent.settings, agent.checkpoint, Console(quiet=True))
+    policy, _ = load_policy(agent.config, agent.checkpoint, Console(quiet=True))
     return make_policy_player(
         policy,
-        agent.settings,
+        agent.config,
         lambda match: deals.draw_seed("noise", match.task, match.deal),
         record=partial(_record_episode, track != MASKED),
         replies=track != MASKED,
     )
+
+
+def play_deal(player: MatchPlayer, matches: Sequence[Match]) -> list[Row]:
+    """Plays the matches of a deal; returns their records in the same order."""
+    rows = dict[int, Row]()
+
+    def keep(match: Match, row: Row) -> None:
+        rows[match.place] = row
+
+    player.play(matches, keep, lambda over, turns: None)
+    return [rows[match.place] for match in matches]
 
 
 class BaselinePlayer:
@@ -68,7 +79,7 @@ class BaselinePlayer:
             if match.task.startswith(TRACE):
                 keep(match, choose_output(match, self._name, self._deals))
                 continue
-            ending = play_match(match, BaselineAgent(self._name, match, self._deals))
+            ending = play_match(match, make_baseline(self._name, match, self._deals))
             keep(match, make_row(match, ending, error=ending.fault or None))
 
     def close(self) -> None:

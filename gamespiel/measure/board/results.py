@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gamespiel.measure.board.agents import explain_absence_on, list_tasks
-from gamespiel.measure.board.anchors import SCALES
-from gamespiel.measure.board.benchmark import GAMES, TASK_NAMES, TRACE
+from gamespiel.measure.board.agents import explain_absence, list_tasks
+from gamespiel.measure.board.benchmark import GAMES, SCALES, TASK_NAMES, TRACE
 from gamespiel.measure.board.file import Board
 from gamespiel.measure.differences import Column, compare_columns, finish_family, pool_differences
 from gamespiel.measure.journal import Row
@@ -95,8 +94,7 @@ def _summarize_agent(
 ) -> dict[str, Any]:
     cells, pooled = {}, []
     for task in tasks:
-        reason = explain_absence_on(board.entries[name], task, board.track)
-        if reason:
+        if reason := explain_absence(board.entries[name], task, board.track):
             cells[task] = {"refused": reason}
             continue
         kept = [value for value in columns[task][name].estimates if value is not None]
@@ -155,18 +153,10 @@ def _compare_all(names: Sequence[str], columns: Columns) -> list[dict[str, Any]]
         if singles:
             found.append(pool_differences(singles))
             tasks.append(len(singles))
+    keys = ("first", "second", "deals", "difference", "low", "high", "p_value")
+    rows = [one.to_dict() for one in finish_family(found, anytime=True)]
     return [
-        {
-            "first": one.first,
-            "second": one.second,
-            "tasks": count,
-            "deals": one.estimate.deals,
-            "difference": one.estimate.mean,
-            "low": one.low,
-            "high": one.high,
-            "p_value": one.p_value,
-        }
-        for one, count in zip(finish_family(found, anytime=True), tasks, strict=True)
+        {key: row[key] for key in keys} | {"tasks": count} for row, count in zip(rows, tasks, strict=True)
     ]
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import platform
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,7 @@ from gamespiel.config.imports import import_modules
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.agents import Agent
 from gamespiel.measure.board.agents import describe, read_agents
-from gamespiel.measure.board.anchors import FILE
-from gamespiel.measure.board.benchmark import FIXED, MOST_DEALS, TASK_NAMES, parse_deals
+from gamespiel.measure.board.benchmark import FIXED, MOST_DEALS, SCALES_FILE, TASK_NAMES, parse_deals
 from gamespiel.measure.board.file import (
     Board,
     BoardError,
@@ -36,11 +37,12 @@ from gamespiel.measure.board.file import (
     read_board,
     write_board,
 )
-from gamespiel.measure.board.players import make_player
+from gamespiel.measure.board.players import make_player, play_deal
 from gamespiel.measure.board.results import summarize
 from gamespiel.measure.journal import Journal, Row
-from gamespiel.measure.options import EndpointOptions
-from gamespiel.measure.play import Match, MatchPlayer
+from gamespiel.measure.options import EndpointOptions, check_least
+from gamespiel.measure.play import MatchPlayer
+from gamespiel.report.text import print_plain
 from gamespiel.stopping import interrupting
 from gamespiel.tracks import MASKED
 from task_gym.errors import shown
@@ -86,15 +88,17 @@ class BoardOptions(EndpointOptions):
             raise InvalidValueError(f"--rounds must be 1 … {MOST_DEALS:,}, not {self.rounds}")
         if self.seconds is not None and not self.seconds > 0:  # NaN is neither
             raise InvalidValueError(f"--seconds must be above 0, not {self.seconds}")
-        if self.games is not None and self.games < 1:
-            raise InvalidValueError(f"--games must be at least 1, not {self.games}")
+        check_least(self, games=1)
         if not 1 <= self.processes <= 256:
             raise InvalidValueError(f"--processes must be 1 … 256, not {self.processes}")
 
 
 def list_versions() -> dict[str, str]:
     """Returns the versions that decide what is played, and the anchors' ratings by their digest."""
-    found = {"python": platform.python_version(), "anchors": sha256(FILE.read_bytes()).hexdigest()[:12]}
+    found = {
+        "python": platform.python_version(),
+        "anchors": sha256(SCALES_FILE.read_bytes()).hexdigest()[:12],
+    }
     for name in ("gamespiel", "open_spiel", "numpy", "torch", "transformers"):
         with suppress(PackageNotFoundError):
             found[name] = version(name)
@@ -187,40 +191,15 @@ def _list_missing(board: Board, agents: list[Agent]) -> Iterator[Unit]:
         yield from (unit for unit in order[place] if unit not in board.played)
 
 
-@dataclass
-class _Budget:
-    """The budget of deals that may still be begun.
-
-    Attributes:
-        deadline: The time of ``time.monotonic`` after which nothing is.
-        games: Episodes that may be begun; None for no limit.
-    """
-
-    deadline: float
-    games: int | None
-
-    def take(self, games: int) -> bool:
-        """Returns whether so many episodes may be begun, and counts them."""
-        if time.monotonic() > self.deadline or (self.games is not None and self.games <= 0):
-            return False
-        if self.games is not None:
-            self.games -= games
-        return True
-
-
 def _play(
     board: Board, journal: Journal[Any], agents: list[Agent], options: BoardOptions, console: Console
 ) -> None:
     missing = list(_list_missing(board, agents))
     if not missing:
         return
-    said = (
-        f"{len(missing):,} deals to play, of {sum(1 for own in agents for _ in board.list_units(own.name)):,}"
-    )
-    console.print(said, soft_wrap=True, markup=False)
-    limit = float("inf") if options.seconds is None else options.seconds
-    budget = _Budget(time.monotonic() + limit, options.games)
-    begun = (unit for unit in missing if budget.take(len(board.deals.list_matches(*unit[1:]))))
+    planned = sum(1 for own in agents for _ in board.list_units(own.name))
+    print_plain(console, f"{len(missing):,} deals to play, of {planned:,}")
+    begun = _limit_units(missing, board, options)
     spoke = time.monotonic()
     played = _play_here(begun, options) if options.processes == 1 else _play_there(begun, options)
     for done, (unit, rows) in enumerate(played, 1):
@@ -228,18 +207,18 @@ def _play(
         board.played[unit] = rows
         if time.monotonic() - spoke > EVERY:
             spoke = time.monotonic()
-            console.print(
-                f"  {done:,} of {len(missing):,} deals: {unit[0]}, {unit[1]}", soft_wrap=True, markup=False
-            )
+            print_plain(console, f"  {done:,} of {len(missing):,} deals: {unit[0]}, {unit[1]}")
 
 
-def _play_here(units: Iterator[Unit], options: BoardOptions) -> Iterator[tuple[Unit, list[Row]]]:
-    players = _Players(options)
-    try:
-        for unit in units:
-            yield unit, players.play(unit)
-    finally:
-        players.close()
+def _limit_units(units: Sequence[Unit], board: Board, options: BoardOptions) -> Iterator[Unit]:
+    """Yields the units that may be begun: until the time is over, or so many episodes were begun."""
+    deadline = math.inf if options.seconds is None else time.monotonic() + options.seconds
+    left = math.inf if options.games is None else options.games
+    for unit in units:
+        if time.monotonic() > deadline or left <= 0:
+            return
+        left -= len(board.deals.list_matches(*unit[1:]))
+        yield unit
 
 
 class _Players:
@@ -254,21 +233,23 @@ class _Players:
         """Returns the records of a unit, in the order of its matches."""
         name, task, deal = unit
         if name not in self._players:
-            self._players[name] = make_player(
-                self._agents[name], self._deals, self._options.track, self._options
-            )
-        matches, rows = self._deals.list_matches(task, deal), dict[int, Row]()
-
-        def keep(match: Match, row: Row) -> None:
-            rows[match.place] = row
-
-        self._players[name].play(matches, keep, lambda over, turns: None)
-        return [rows[match.place] for match in matches]
+            options = self._options
+            self._players[name] = make_player(self._agents[name], self._deals, options.track, options)
+        return play_deal(self._players[name], self._deals.list_matches(task, deal))
 
     def close(self) -> None:
         """Closes all."""
         for player in self._players.values():
             player.close()
+
+
+def _play_here(units: Iterator[Unit], options: BoardOptions) -> Iterator[tuple[Unit, list[Row]]]:
+    players = _Players(options)
+    try:
+        for unit in units:
+            yield unit, players.play(unit)
+    finally:
+        players.close()
 
 
 _players: _Players
@@ -307,14 +288,9 @@ def _play_there(units: Iterator[Unit], options: BoardOptions) -> Iterator[tuple[
     running: dict[Future[list[Row]], Unit] = {}
     pool = ProcessPoolExecutor(options.processes, context, _begin_process, (options, os.getpid()))
     try:
-        exhausted = False
-        while running or not exhausted:
-            while not exhausted and len(running) < 2 * options.processes:
-                unit = next(units, None)
-                if unit is None:
-                    exhausted = True
-                else:
-                    running[pool.submit(_play_unit, unit)] = unit
+        while True:
+            for unit in islice(units, 2 * options.processes - len(running)):
+                running[pool.submit(_play_unit, unit)] = unit
             if not running:
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:

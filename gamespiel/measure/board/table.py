@@ -24,10 +24,19 @@ NOTE = (
 
 def print_board(console: Console, data: Mapping[str, Any]) -> None:
     """Prints the tables of a board."""
+    labels = list_labels(data)
     for kind, found in data["results"].items():
         if any(own["tasks_played"] for own in found["agents"].values()):
-            title = f"{kind}, track {data['track']}, deals {data['deals']:.60}"
-            console.print(_make_table(title, found, list_labels(data)))
+            table = Grid(
+                "agent",
+                ("score", "rating", "95%", "tasks", "deals\nper task", "episodes"),
+                f"{kind}, track {data['track']}, deals {data['deals']:.60}",
+                padding=1,
+                least=20,
+            )
+            for name in order_agents(found):
+                table.add_row(Text(make_harmless(labels[name])), *describe_agent(found, name))
+            console.print(table)
     console.print(Text(NOTE))
 
 
@@ -52,19 +61,6 @@ def format_rating(rating: Mapping[str, Any] | None) -> tuple[str, str]:
         return "-", "-"
     low, high = rating["low"], rating["high"]
     return f"{rating['points']:+.0f}", "-" if low is None else f"{low:+.0f} … {high:+.0f}"
-
-
-def _make_table(title: str, found: Mapping[str, Any], labels: Mapping[str, str]) -> Grid:
-    table = Grid(
-        "agent",
-        ("score", "rating", "95%", "tasks", "deals\nper task", "episodes"),
-        title,
-        padding=1,
-        least=20,
-    )
-    for name in order_agents(found):
-        table.add_row(Text(make_harmless(labels[name])), *describe_agent(found, name))
-    return table
 
 
 def describe_agent(found: Mapping[str, Any], name: str) -> Sequence[str]:

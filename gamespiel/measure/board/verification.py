@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,12 @@ from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.measure.board.agents import BASELINES, BOARD_TRACKS, asking_of, list_tasks, make_env_section
 from gamespiel.measure.board.benchmark import TRACE, DealSet, is_search, parse_deals
 from gamespiel.measure.board.episodes import (
-    BaselineAgent,
     ReplayError,
     check_chances,
     choose_output,
     count_outputs,
+    find_parting,
+    make_baseline,
     make_row,
     pick_output,
     replay_match,
@@ -155,15 +158,15 @@ def inspect_board(
     _note_versions(data["versions"], report)
     _replay(jobs, board, quick, processes, report, console)
     if not any("address" in line for line in report.findings):
-        _check_results(board, data["results"], report)
+        report.findings += islice(_diff(data["results"], summarize(board), "results"), MOST_SHOWN)
     return report
 
 
 def _check_bytes(data: Mapping[str, Any], content: bytes, report: Report) -> None:
     own = render(data)
     if own != content:
-        pairs = zip(own, content, strict=False)
-        at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(own), len(content)))
+        parting = find_parting(own, content)
+        at = min(len(own), len(content)) if parting is None else parting
         around = content[max(0, at - 30) : at + 30]
         report.findings.append(f"byte {at:,}: boards are not written so: {around!r}")
     if (digest := seal(data)) != data["sha256"]:
@@ -210,10 +213,11 @@ def _check_agent(board: Board, entry: Mapping[str, Any], where: str, report: Rep
             f"{digest:.16}…: episodes were changed, or the name"
         )
     board.entries[name] = about
-    jobs: list[Job] = []
     problems: list[str] = []
-    for place, match, row in _pair_rows(board, name, rows, problems):
-        jobs.append(Job(f"{where}, episode {place} ({match})", match, row, about))
+    jobs = [
+        Job(f"{where}, episode {place} ({match})", match, row, about)
+        for place, match, row in _pair_rows(board, name, rows, problems)
+    ]
     report.findings += [f"{where}, {problem}" for problem in problems]
     if not problems:
         keep_units(board, name, rows)
@@ -255,7 +259,8 @@ def _pair_rows(
 
     The order of the episodes is fixed, so that one that is missing, twice there, or has another seed is seen.
     """
-    expected = _list_expected(board, name)
+    units = board.list_units(name)
+    expected = (match for unit in units for match in board.deals.list_matches(*unit[1:]))
     seen = Counter((row["task"], row["deal"], row["seat"], row["opponent"]) for row in rows)
     for key, count in seen.items():
         if count > 1:
@@ -287,11 +292,6 @@ def _pair_rows(
     following = next(expected, None)
     if following is not None and following.place:
         problems.append(f"episode {len(rows)}: address: missing is {following}, a part of a deal")
-
-
-def _list_expected(board: Board, name: str) -> Iterator[Match]:
-    for _, task, deal in board.list_units(name):
-        yield from board.deals.list_matches(task, deal)
 
 
 def _note_agent(board: Board, about: Mapping[str, Any], where: str, report: Report) -> None:
@@ -360,16 +360,12 @@ def _searches(job: Job) -> bool:
 
 
 def _run_jobs(jobs: Sequence[Job], board: Board, quick: bool, processes: int) -> Iterator[tuple[Job, str]]:
+    explain = partial(explain_episode, deals=board.deals, track=board.track, quick=quick)
     if processes == 1:
-        for job in jobs:
-            yield job, explain_episode(job, board.deals, board.track, quick)
+        yield from ((job, explain(job)) for job in jobs)
         return
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        count = len(jobs)
-        found = pool.map(
-            explain_episode, jobs, [board.deals] * count, [board.track] * count, [quick] * count, chunksize=4
-        )
-        yield from zip(jobs, found, strict=True)
+        yield from zip(jobs, pool.map(explain, jobs, chunksize=4), strict=True)
 
 
 def explain_episode(job: Job, deals: DealSet, track: str, quick: bool) -> str:
@@ -400,7 +396,7 @@ def _play_again(job: Job, deals: DealSet, track: str, quick: bool) -> Row:
         return pick_output(match, *row["history"]) | {"chances": row["chances"]}
     quick &= row["result"] != "fault"  # a loss that is called a fault would leave the score
     decides = baseline and not (quick and is_search(entry["agent"]))
-    agent = BaselineAgent(entry["agent"], match, deals) if decides else None
+    agent = make_baseline(entry["agent"], match, deals) if decides else None
     ending = replay_match(match, row, agent, search=not quick)
     return make_row(match, ending, chances=row.get("chances"), error=ending.fault or None)
 
@@ -426,15 +422,9 @@ def _compare(row: Row, played: Row) -> str:
         if theirs == ours or (key == "error" and (theirs is None) == (ours is None)):
             continue
         if key == "history" and theirs is not None and ours is not None:
-            at = next((i for i, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b), None)
-            return f"history: it differs from the game at move {at}"
+            return f"history: it differs from the game at move {find_parting(theirs, ours)}"
         return f"{key}: the file says {theirs!r:.120}, and played again it is {ours!r:.120}"
     return ""
-
-
-def _check_results(board: Board, written: Mapping[str, Any], report: Report) -> None:
-    found = list(_diff(written, summarize(board), "results"))
-    report.findings += found[:MOST_SHOWN]
 
 
 def _diff(written: Any, found: Any, where: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ takes luck out of the scores (``game_gym.aivat``). Which of the two it is follow
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,14 @@ from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import Deal
 from gamespiel.measure.agents import Agent
 from gamespiel.measure.compare.options import CompareOptions
+from gamespiel.measure.play import is_open
 from gamespiel.tracks import MASKED
 from task_gym.errors import TaskGymError
 
 if TYPE_CHECKING:
     from game_gym.aivat import Estimator
     from game_gym.exact import Policy
-    from game_gym.tree import GameTree
+    from game_gym.tree import GameTree, Table
     from gamespiel.agents.policy import LLMPolicy
 
 BLIND = r"(ismcts|openai)(:.*)?"
@@ -79,35 +80,21 @@ Trees = dict[str, "GameTree | str"]
 
 
 def find_knowledge(
-    agent: Agent,
-    deals: Mapping[str, list[Deal]],
-    options: CompareOptions,
-    policy: LLMPolicy | None,
-    trees: Trees,
-) -> dict[str, Knowledge]:
-    """Returns what is known of an agent, by game.
+    agent: Agent, deals: Sequence[Deal], options: CompareOptions, policy: LLMPolicy | None, trees: Trees
+) -> Knowledge:
+    """Returns what is known of an agent in a game.
 
     Args:
         agent: The agent.
-        deals: The deals of each game.
+        deals: The game's deals.
         options: The options.
         policy: The agent's policy, if it is a checkpoint.
         trees: Keeps the games, which agents share that are asked alike.
     """
-    return {game: _know_game(agent, own, options, policy, trees) for game, own in deals.items()}
-
-
-def _know_game(
-    agent: Agent,
-    deals: list[Deal],
-    options: CompareOptions,
-    policy: LLMPolicy | None,
-    trees: Trees,
-) -> Knowledge:
     if len({deal.address.task.variant for deal in deals}) > 1:
         return Knowledge(reason="the deals have several sets of parameters")
-    player = kind_of(agent.settings.env).player
-    env: Any = player.choose_deal(agent.settings.env, deals[0])
+    player = kind_of(agent.config.env).player
+    env: Any = player.choose_deal(agent.config.env, deals[0])
     key = repr(env)
     if key not in trees:
         try:
@@ -119,14 +106,19 @@ def _know_game(
         return Knowledge(reason=tree)
     own = _find_policy(agent, options, policy)
     known = env.opponent if isinstance(env.opponent, str) else ""
-    other = AGENTS.get(known)
-    if own is not None and other is not None:
-        return Knowledge(_solve(tree, own, known, env.conversation))
+    mine, theirs = (
+        None if one is None else tree.tabulate(one, bool(env.conversation))
+        for one in (own, AGENTS.get(known))
+    )
+    if mine is not None and theirs is not None:
+        return Knowledge(_solve(tree, mine, theirs, known))
     missing = (
         "its probabilities are not known" if own is None else f"those of {known or 'the mixture'!r} are not"
     )
-    estimators = _make_estimators(tree, agent, own, known, env.conversation)
-    return Knowledge(None, estimators, missing)
+    sees = agent.checkpoint is not None or re.fullmatch(BLIND, agent.name) is not None
+    if mine is not None:
+        sees = re.fullmatch(BLIND, known) is not None
+    return Knowledge(None, _make_estimators(tree, mine, theirs, blind=sees), missing)
 
 
 def _find_policy(agent: Agent, options: CompareOptions, policy: LLMPolicy | None) -> Policy | None:
@@ -141,37 +133,22 @@ def _find_policy(agent: Agent, options: CompareOptions, policy: LLMPolicy | None
     return exact.greedy(own) if options.greedy else own
 
 
-def _solve(tree: GameTree, policy: Policy, opponent: str, conversing: bool) -> ExactCell:
+def _solve(tree: GameTree, own: Table, other: Table, opponent: str) -> ExactCell:
     from game_gym import exact
 
-    conversing = bool(conversing)
-    own, other = tree.tabulate(policy, conversing), tree.tabulate(AGENTS[opponent], conversing)
     found = exact.evaluate_table(tree, own, opponent)
-    scores = []
-    for seat, tables in enumerate(([own, other], [other, own])):
-        scores.append(float(tree.back_up(tree.edge_probabilities(tables), seat)[0]))
-    return ExactCell((scores[0], scores[1]), found.best, found.values, found.share, found.exploitability)
+    first, second = (
+        float(tree.back_up(tree.edge_probabilities(tables), seat)[0])
+        for seat, tables in enumerate(([own, other], [other, own]))
+    )
+    return ExactCell((first, second), found.best, found.values, found.share, found.exploitability)
 
 
 def _make_estimators(
-    tree: GameTree, agent: Agent, own: Policy | None, opponent: str, conversing: bool
+    tree: GameTree, mine: Table | None, theirs: Table | None, *, blind: bool
 ) -> tuple[Estimator, Estimator]:
     from game_gym.aivat import make_estimator
 
-    mine = None if own is None else tree.tabulate(own, bool(conversing))
-    other = AGENTS.get(opponent)
-    theirs = None if other is None else tree.tabulate(other, bool(conversing))
-    sees = agent.checkpoint is not None or re.fullmatch(BLIND, agent.name) is not None
-    if mine is not None:
-        sees = re.fullmatch(BLIND, opponent) is not None
-    blind = sees or _is_open(tree)
+    blind |= is_open(tree.variant.game)
     first = make_estimator(tree, 0, [mine, theirs], blind=blind)
     return first, make_estimator(tree, 1, [theirs, mine], blind=blind)
-
-
-def _is_open(tree: GameTree) -> bool:
-    """Returns whether every seat sees the whole state."""
-    import pyspiel
-
-    kind = tree.variant.game.get_type()
-    return bool(kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION)

@@ -13,7 +13,7 @@ from gamespiel.config import Config, InvalidValueError
 from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.measure import agents
 from gamespiel.measure.agents import Agent
-from gamespiel.measure.options import EndpointOptions, check_output
+from gamespiel.measure.options import EndpointOptions, check_least, check_output
 from gamespiel.tracks import require_one_track
 from task_gym.errors import check_choice, shown
 
@@ -58,7 +58,7 @@ class CompareOptions(EndpointOptions):
         """Returns an agent's track; None for a baseline, whose actions are always legal."""
         if agent.kind == "baseline":
             return None
-        env = agent.settings.env
+        env = agent.config.env
         writes = agent.kind == "endpoint" or "text" in (self.decode, env.decode)
         return declaration_of(env).track(env, writes=writes)
 
@@ -72,8 +72,7 @@ class CompareOptions(EndpointOptions):
             raise InvalidValueError(f"--compare names {shown(twice[0])} twice")
         tracks = {agent.name: self.track(agent) for agent in self.agents}
         require_one_track(tracks, "; --track has all of them play on one: masked, unmasked or unlisted")
-        if self.num_episodes < 1:
-            raise InvalidValueError(f"--num_episodes must be at least 1, not {self.num_episodes}")
+        check_least(self, num_episodes=1)
         if not 0 < self.detect <= 1:  # NaN is neither
             raise InvalidValueError(f"--detect must be above 0 and at most 1, not {self.detect}")
         check_output(self.output)

@@ -34,6 +34,7 @@ from gamespiel.measure.play import (
 )
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import name_results, reserve_results, write_json
+from gamespiel.report.text import print_plain
 
 AT_ONCE = 64
 """Matches of a block: those that play together, and are kept together. A block has whole rounds."""
@@ -61,9 +62,15 @@ def compare(options: CompareOptions, console: Console | None = None) -> dict[str
     names = [agent.name for agent in options.agents]
     label = kind.presenter.file_label(options.config.env, games)
     first = options.output or name_results("compare", names, label)
+
+    def find_key(row: Row) -> Key:
+        return str(row["agent"]), int(row["place"])
+
     with (
         reserve_results(question, first, options.output) as path,
-        open_journal(question, first, _find_key, _is_fault, options.resume, console) as journal,
+        open_journal(
+            question, first, find_key, lambda row: row["score"] is None, options.resume, console
+        ) as journal,
     ):
         run = _Run(options, deals, journal, console)
         run.play()
@@ -90,12 +97,9 @@ def _settle(options: CompareOptions, console: Console) -> CompareOptions:
 
     common = settle(options.config)
     if common.env != options.config.env:
-        console.print(
-            "the deals are those of seeding 'evaluate' or of a fixed opponent, which all agents can play",
-            soft_wrap=True,
-            markup=False,
-        )
-    agents = tuple(dataclasses.replace(agent, config=settle(agent.settings)) for agent in options.agents)
+        said = "the deals are those of seeding 'evaluate' or of a fixed opponent, which all agents can play"
+        print_plain(console, said)
+    agents = tuple(dataclasses.replace(agent, config=settle(agent.config)) for agent in options.agents)
     return dataclasses.replace(options, config=common, agents=agents)
 
 
@@ -121,14 +125,6 @@ def _describe(options: CompareOptions, games: Sequence[str]) -> dict[str, Any]:
 
 Key = tuple[str, int]
 """The name of an agent, and the place of a match."""
-
-
-def _find_key(row: Row) -> Key:
-    return str(row["agent"]), int(row["place"])
-
-
-def _is_fault(row: Row) -> bool:
-    return row["score"] is None
 
 
 class _Run:
@@ -194,12 +190,15 @@ class _Run:
         """Yields an agent that is ready to play, after finding what is known of it."""
         options, policy = self._options, None
         if agent.checkpoint is not None:
-            policy, _ = load_policy(agent.settings, agent.checkpoint, self._console)
-        self.known[agent.name] = find_knowledge(agent, self._deals, options, policy, self._trees)
+            policy, _ = load_policy(agent.config, agent.checkpoint, self._console)
+        self.known[agent.name] = {
+            game: find_knowledge(agent, deals, options, policy, self._trees)
+            for game, deals in self._deals.items()
+        }
         if policy is not None:
             player: MatchPlayer = make_policy_player(
                 policy,
-                agent.settings,
+                agent.config,
                 lambda match: options.config.run.seed,
                 replies=options.decode == "text",
                 max_new_tokens=options.max_new_tokens,
@@ -208,10 +207,10 @@ class _Run:
         elif agent.kind == "endpoint":
             chat = options.open_chat(agent.spec)
             player = EndpointPlayer(
-                chat, options.concurrency, partial(_play_endpoint, agent.settings, options.episode_s)
+                chat, options.concurrency, partial(_play_endpoint, agent.config, options.episode_s)
             )
         else:
-            player = make_baseline_player(agent.spec, agent.settings)
+            player = make_baseline_player(agent.spec, agent.config)
         try:
             yield player
         finally:
@@ -239,17 +238,17 @@ class _Run:
 
     def columns(self) -> dict[str, dict[str, Column]]:
         """Returns the results so far: game to agent to column."""
-        return {
-            game: {name: self._make_column(name, game) for name in self.known} for game in sorted(self._deals)
-        }
-
-    def _make_column(self, name: str, game: str) -> Column:
-        played, rounds = self._journal.played, range(self.rounds)
-        deals = [
-            [(match.seat, played.get((name, match.place))) for match in self._by_deal[game, number]]
-            for number in rounds
-        ]
-        return make_column(self.known[name][game], deals)
+        played, columns = self._journal.played, dict[str, dict[str, Column]]()
+        for game in sorted(self._deals):
+            deals = [self._by_deal[game, number] for number in range(self.rounds)]
+            columns[game] = {
+                name: make_column(
+                    known[game],
+                    [[(match.seat, played.get((name, match.place))) for match in deal] for deal in deals],
+                )
+                for name, known in self.known.items()
+            }
+        return columns
 
     def compare(self) -> list[Difference]:
         """Returns the differences so far."""

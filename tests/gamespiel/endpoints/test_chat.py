@@ -50,6 +50,14 @@ def soon() -> float:
     return time.monotonic() + 60
 
 
+def ask(stub: ModelStub, patience: Patience | None = None) -> tuple[str, list[float]]:
+    """Returns a reply, and the pauses before its tries, in which nobody sleeps."""
+    pauses: list[float] = []
+    more = {} if patience is None else {"patience": patience}
+    chat = Chat(Endpoint("m", stub.url), sleep=pauses.append, **more)
+    return chat.request_reply(SAID, 0, soon())[0], pauses
+
+
 def test_a_reply_and_its_tokens(stub: ModelStub) -> None:
     chat = Chat(Endpoint("m", stub.url, "k3y"), Sampling(0.7, 5))
     text, usage = chat.request_reply(SAID, 11, soon())
@@ -74,21 +82,18 @@ def test_passing_failures_are_tried_again_after_longer_and_longer_pauses(stub: M
     # Doubling from 0.5; the fourth is the server's wish of 7 s, which is longer than 4.
     assert pauses == [0.5, 1.0, 2.0, 7.0, 8.0]
     assert chat.usage.requests == 1
-    pauses.clear()
     stub.faults = [status(429, retry_after="nan"), status(429, retry_after="inf")]
-    chat.request_reply(SAID, 0, soon())
-    assert pauses == [0.5, 30.0]
+    assert ask(stub) == ("7", [0.5, 30.0])
 
 
 def test_failures_that_do_not_pass_name_the_endpoint(stub: ModelStub) -> None:
     stub.faults = [status(503)] * 6
-    chat = Chat(Endpoint("m", stub.url), sleep=lambda seconds: None)
     with pytest.raises(EndpointError, match=rf"endpoint {stub.url}: .* status 503; 6 tries"):
-        chat.request_reply(SAID, 0, soon())
+        ask(stub)
     assert len(stub.asked) == 6
     stub.faults = [status(400)]
     with pytest.raises(EndpointError, match=r"refuses the request with status 400: so it is"):
-        chat.request_reply(SAID, 0, soon())
+        ask(stub)
     assert len(stub.asked) == 7  # a refusal is not repeated
     away = Chat(Endpoint("m", "http://127.0.0.1:9/v1"), sleep=lambda seconds: None)
     with pytest.raises(EndpointError, match=r"it cannot be reached"):
@@ -134,30 +139,23 @@ USAGE = '{"choices": [{"message": {"content": "7"}}], "usage": %s}'
 )
 def test_malformed_replies_are_tried_again(stub: ModelStub, reply: str | list[str]) -> None:
     stub.faults = [status(200, reply) if isinstance(reply, str) else streamed(delta("6"), *reply)]
-    pauses: list[float] = []
-    chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
-    assert (chat.request_reply(SAID, 0, soon())[0], pauses) == ("7", [0.5])
+    assert ask(stub) == ("7", [0.5])
 
 
 def test_a_slow_reply_is_waited_for_as_long_as_pieces_come(stub: ModelStub) -> None:
     """Thirty pieces with pauses of 0.1 s take longer than any one pause may."""
     text = "0123456789" * 3
     stub.faults = [streamed(*chain(*((delta(digit), 0.1) for digit in text)))]
-    patience = Patience(20.0, 2.0, Retries(tries=1, first=0.0))
-    chat = Chat(Endpoint("m", stub.url), patience=patience)
-    assert chat.request_reply(SAID, 0, soon())[0] == text
+    assert ask(stub, Patience(20.0, 2.0, Retries(tries=1, first=0.0))) == (text, [])
 
 
 def test_a_pause_between_pieces_is_limited(stub: ModelStub) -> None:
     """Comments keep a connection alive, and are no pieces."""
     comments = chain(*((": still there\n\n", 0.1) for _ in range(600)))
     stub.faults = [streamed(delta("6"), *comments)]
-    pauses: list[float] = []
-    patience = Patience(20.0, 2.0, Retries(tries=2, first=0.5))
-    chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=pauses.append)
     began = time.monotonic()
-    assert chat.request_reply(SAID, 0, soon())[0] == "7"  # of the second try, whole
-    assert pauses == [0.5] and time.monotonic() - began < 50  # the comments take 60 s
+    assert ask(stub, Patience(20.0, 2.0, Retries(tries=2, first=0.5))) == ("7", [0.5])  # whole
+    assert time.monotonic() - began < 50  # the comments take 60 s
 
 
 def test_a_reply_of_too_many_pieces_is_taken_as_it_is(
@@ -165,12 +163,12 @@ def test_a_reply_of_too_many_pieces_is_taken_as_it_is(
 ) -> None:
     monkeypatch.setattr(completion_module, "PIECES", 4)
     stub.faults = [streamed(*map(delta, "123456789"), 20.0)]
-    assert Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, soon())[0] == "1234"
+    assert ask(stub) == ("1234", [])
 
 
 def test_an_endpoint_that_does_not_stream_is_read_whole(stub: ModelStub) -> None:
     stub.streams = False
-    assert Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, soon())[0] == "7"
+    assert ask(stub) == ("7", [])
 
     def slow(handler: Handler) -> None:
         handler.send_response(200)
@@ -182,19 +180,15 @@ def test_an_endpoint_that_does_not_stream_is_read_whole(stub: ModelStub) -> None
             time.sleep(0.1)
 
     stub.faults = [slow]
-    pauses: list[float] = []
-    patience = Patience(20.0, 2.0, Retries(tries=2, first=0.5))
-    chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=pauses.append)
     began = time.monotonic()
-    assert chat.request_reply(SAID, 0, soon())[0] == "7"
-    assert pauses == [0.5] and time.monotonic() - began < 50  # the whole response takes 60 s
+    assert ask(stub, Patience(20.0, 2.0, Retries(tries=2, first=0.5))) == ("7", [0.5])
+    assert time.monotonic() - began < 50  # the whole response takes 60 s
 
 
 def test_responses_that_are_too_long_or_compressed_are_given_up(
     stub: ModelStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("task_gym.remote.bounds.MOST", 1000)
-    chat = Chat(Endpoint("m", stub.url), sleep=lambda seconds: None)
     for fault, message in (
         (status(200, completion("7" * 1000, 1)), "more than 1000 bytes"),
         (streamed(*[delta("7")] * 100), "more than 1000 bytes"),
@@ -202,7 +196,7 @@ def test_responses_that_are_too_long_or_compressed_are_given_up(
     ):
         stub.faults = [fault] * 6
         with pytest.raises(EndpointError, match=message):
-            chat.request_reply(SAID, 0, soon())
+            ask(stub)
 
 
 def test_upstreams_patience_repeats_no_refusal(stub: ModelStub) -> None:
@@ -249,14 +243,9 @@ def test_closing_ends_a_request_and_a_pause(stub: ModelStub) -> None:
 
 
 def test_content_may_be_missing(stub: ModelStub) -> None:
-    stub.faults = [
-        status(200, completion(None, 3)),
-        streamed(delta(None), DONE),
-    ]
-    chat = Chat(Endpoint("m", stub.url))
+    stub.faults = [status(200, completion(None, 3)), streamed(delta(None), DONE)]
     for _ in range(2):
-        assert chat.request_reply(SAID, 0, soon())[0] == ""
-    assert len(stub.asked) == 2
+        assert ask(stub) == ("", [])
 
 
 DONE = "data: [DONE]\n\n"
@@ -302,42 +291,26 @@ NO_CHOICE = {
 to have said. Upstream reads an empty reply from all of them."""
 
 
-@pytest.mark.parametrize(
-    ("body", "content_type", "reply"), [*READ.values(), *NO_CHOICE.values()], ids=[*READ, *NO_CHOICE]
-)
-def test_agents_without_a_completion_are_asked_again(
-    stub: ModelStub, body: str, content_type: str, reply: str | None
-) -> None:
+@pytest.mark.parametrize("name", [*READ, *NO_CHOICE])
+def test_responses_that_are_completions_or_none(stub: ModelStub, name: str) -> None:
+    """Agents are asked again where there is none; ``evaluate`` counts responses as upstream does."""
+    body, content_type, reply = (READ | NO_CHOICE)[name]
     stub.faults = [status(200, body, content_type=content_type)]
-    pauses: list[float] = []
-    chat = Chat(Endpoint("m", stub.url), sleep=pauses.append)
-    said = chat.request_reply(SAID, 0, soon())[0]
-    assert (said, pauses) == ((reply, []) if reply is not None else ("7", [0.5]))
-
-
-@pytest.mark.parametrize(
-    ("body", "content_type", "reply"),
-    [*READ.values(), *((*case[:2], "") for case in NO_CHOICE.values())],
-    ids=[*READ, *NO_CHOICE],
-)
-def test_evaluate_counts_responses_as_upstream_does(
-    stub: ModelStub, body: str, content_type: str, reply: str | None
-) -> None:
+    assert ask(stub) == ((reply, []) if reply is not None else ("7", [0.5]))
+    stub.asked.clear()
     stub.faults = [status(200, body, content_type=content_type)]
-    chat = Chat(Endpoint("m", stub.url), patience=UPSTREAM["game"], sleep=lambda seconds: None)
-    if reply is None:
+    upstreams = "" if name in NO_CHOICE else reply
+    if upstreams is None:
         with pytest.raises(EndpointError, match=rf"endpoint {stub.url}: it sent no completion"):
-            chat.request_reply(SAID, 0, soon())
+            ask(stub, UPSTREAM["game"])
     else:
-        assert chat.request_reply(SAID, 0, soon())[0] == reply
+        assert ask(stub, UPSTREAM["game"]) == (upstreams, [])
     assert len(stub.asked) == 1
 
 
 def test_evaluate_asks_again_for_a_stream_that_broke_as_upstream_does(stub: ModelStub) -> None:
     stub.faults = [cut_off]
-    pauses: list[float] = []
-    chat = Chat(Endpoint("m", stub.url), patience=UPSTREAM["game"], sleep=pauses.append)
-    assert (chat.request_reply(SAID, 0, soon())[0], pauses) == ("7", [1.0])
+    assert ask(stub, UPSTREAM["game"]) == ("7", [1.0])
 
 
 def test_endpoint_names_have_a_model_and_a_url() -> None:

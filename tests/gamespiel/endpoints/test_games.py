@@ -34,11 +34,18 @@ def chat_with(stub: ModelStub) -> Chat:
     return Chat(Endpoint("m", stub.url), sleep=lambda seconds: None)
 
 
+def play(
+    answer: Any, task_id: int = LEDUC, seed: int = 0, opponent: str = "first", **more: Any
+) -> tuple[dict[str, Any], ModelStub]:
+    """Returns a game's result, and the model that played it."""
+    with ModelStub(answer) as stub:
+        return play_game(chat_with(stub), decode(task_id), seed, opponent, **more), stub
+
+
 @pytest.mark.parametrize("record", RECORDS[::7], ids=lambda record: f"{record['game']}-{record['seed']}")
 def test_recorded_games_are_played_again(record: dict[str, Any]) -> None:
     opponent = {"mcts": "mcts-python"}.get(record["opponent"], record["opponent"])
-    with ModelStub(recorded) as stub:
-        result = play_game(chat_with(stub), decode(record["task_id"]), record["seed"], opponent)
+    result, _ = play(recorded, record["task_id"], record["seed"], opponent)
     extra = result["extra"]
     assert "error" not in result
     assert result["score"] == pytest.approx(record["score"])
@@ -50,8 +57,7 @@ def test_recorded_games_are_played_again(record: dict[str, Any]) -> None:
 
 def test_the_conversation() -> None:
     replies = chain(["<think>2?</think>none", "77", "Call"], repeat("1"))
-    with ModelStub(lambda body: next(replies)) as stub:
-        result = play_game(chat_with(stub), decode(LEDUC), 0, "first")
+    result, stub = play(lambda body: next(replies))
     said = result["extra"]["conversation"]
     # Three tries for the first move: the reasoning is not kept, and 77 is no legal action.
     assert [message["role"] for message in said[:7]] == [
@@ -71,9 +77,8 @@ def test_the_conversation() -> None:
 
 def test_of_a_simultaneous_move_only_the_own_action_is_told() -> None:
     """As upstream's bots are informed: goofspiel's cards of the other player are in no history."""
-    with ModelStub(recorded) as stub:
-        extra = play_game(chat_with(stub), decode(0), 1, "random")["extra"]
-    told = extra["action_history"]
+    result, stub = play(recorded, 0, 1, "random")
+    extra, told = result["extra"], result["extra"]["action_history"]
     # Eight cards a player: seat 1 bids for the first seven prizes; OpenSpiel plays the last card for both.
     assert {move["player_id"] for move in told} == {-1, 1} and extra["llm_player_id"] == 1
     assert all(move["is_llm"] == (move["player_id"] == 1) for move in told)
@@ -82,20 +87,17 @@ def test_of_a_simultaneous_move_only_the_own_action_is_told() -> None:
 
 
 def test_the_observation_is_that_before_the_last_action() -> None:
-    with ModelStub(lambda body: "1") as stub:
-        extra = play_game(chat_with(stub), decode(LEDUC), 0, "first")["extra"]
+    extra = play(lambda body: "1")[0]["extra"]
     state = decode(LEDUC).variant.game.new_initial_state()
     for move in extra["action_history"][:-1]:
         state.apply_action(move["action"])
     assert extra["observation"] == state.observation_string(0)
-    with ModelStub(lambda body: "?") as stub:  # no action of any player, but those of chance
-        extra = play_game(chat_with(stub), decode(LEDUC), 0, "first")["extra"]
+    extra = play(lambda body: "?")[0]["extra"]  # no action of any player, but those of chance
     assert [move["player_id"] for move in extra["action_history"]] == [-1, -1]
 
 
 def test_searches_are_timed() -> None:
-    with ModelStub(recorded) as stub:
-        extra = play_game(chat_with(stub), decode(LEDUC), 0, "mcts-python:4x1")["extra"]
+    extra = play(recorded, opponent="mcts-python:4x1")[0]["extra"]
     timing, moved = extra["mcts_timing"], sum(m["player_id"] == 1 for m in extra["action_history"])
     assert timing["num_mcts_bots"] == 1 and timing["total_mcts_calls"] == moved
     assert timing["total_mcts_time"] == timing["avg_mcts_time_per_call"] * timing["total_mcts_calls"] > 0
@@ -121,12 +123,10 @@ def test_a_failure_is_an_error_and_keeps_what_was_said(faults: list[int | None],
 
 
 def test_a_game_is_given_up_after_its_time_or_three_replies_without_an_action() -> None:
-    with ModelStub(lambda body: "?") as stub:
-        result = play_game(chat_with(stub), decode(LEDUC), 0, "random")
+    result, stub = play(lambda body: "?", opponent="random")
     assert (result["score"], result["success"], "error" in result) == (0.0, False, False)
     assert (result["extra"]["given_up"], result["extra"]["all_returns"], len(stub.asked)) == (True, None, 3)
-    with ModelStub(recorded) as stub:
-        result = play_game(chat_with(stub), decode(LEDUC), 0, "first", timeout=0.0)
+    result, _ = play(recorded, timeout=0.0)
     assert result["error"] == "the game was not over after 0 s"
 
 

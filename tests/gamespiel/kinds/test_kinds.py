@@ -144,8 +144,6 @@ def test_first_picks_the_first_output(tmp_path: Path) -> None:
 def test_options_without_effect_and_a_file_that_is_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="--exact is for games small enough"):
         run(tmp_path, EVERYTHING, agent="random", exact=True)
-    with pytest.raises(InvalidValueError, match=r"--agent must be oracle, empty, echo .* not 'ismcts'"):
-        run(tmp_path, EVERYTHING, agent="ismcts")
     given = [*LEVEL_1, ("env.opponent", "open")]
     results, printed = run(tmp_path, given, agent="empty", num_episodes=5)
     assert printed.startswith("env.opponent = 'open' has no effect on traces.\n")

@@ -35,9 +35,14 @@ def test_a_server_ends_while_a_model_thinks_and_says_so() -> None:
         release.wait(300)  # longer than the test: only its end ends the request
         return "1"
 
-    with ModelStub(answer) as stub, launch_server() as (server, url), ThreadPoolExecutor(1) as threads:
+    with (
+        ModelStub(answer) as stub,
+        launch_server(token="s3cret") as (server, url),
+        ThreadPoolExecutor(1) as threads,
+    ):
         arguments = {"task_id": CHESS, "seed": 0, "model": "m", "base_url": stub.url, "opponent": "random"}
-        under_way = threads.submit(call, url, "evaluate", **arguments)
+        assert ask(f"{url}/evaluate", arguments, authorization="Bearer secret")[0] == 401
+        under_way = threads.submit(ask, f"{url}/evaluate", arguments, authorization="Bearer s3cret")
         assert asked.wait(60)
         server.send_signal(signal.SIGTERM)
         status, body = under_way.result(60)

@@ -47,26 +47,19 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 
 def test_searches_end_when_their_callers_leave() -> None:
+    evaluation = request("evaluate", **ENDLESS, model="m", base_url="http://127.0.0.1:9/v1")
     with serving(ServeOptions(port=0)) as (url, server):
         clients = [connect(url) for _ in range(40)]
         for client in clients:
-            client.sendall(request("reset", **ENDLESS))
-        wait_until(lambda: len(server._calls._under_way) == 40)
+            client.sendall(evaluation if client is clients[0] else request("reset", **ENDLESS))
+        lanes = server._calls, server._evaluations
+        wait_until(lambda: sum(len(lane._under_way) for lane in lanes) == 40)
         assert not server.is_idle(0.0)
         for client in clients:
             client.close()
         assert server.is_idle(60.0)  # a search of an hour has ended
         assert call(url, "reset", task_id=LEDUC, seed=1, opponent="mcts")[0] == 200
         assert ask(f"{url}/ready")[1]["sessions"] == 1  # nothing is kept of those who left
-
-
-def test_a_search_of_an_evaluation_ends_when_its_caller_leaves() -> None:
-    with serving(ServeOptions(port=0)) as (url, server):
-        with connect(url) as client:
-            client.sendall(request("evaluate", **ENDLESS, model="m", base_url="http://127.0.0.1:9/v1"))
-            wait_until(lambda: not server.is_idle(0.0))
-            assert not server.is_idle(1.0)
-        assert server.is_idle(60.0)
 
 
 def test_a_search_beyond_its_time_is_a_fault_with_a_reason() -> None:

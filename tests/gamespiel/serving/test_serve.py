@@ -22,7 +22,7 @@ from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import FullError, Sessions, UnknownEpisodeError
 from task_gym.errors import ArgumentError
 from tests.gamespiel.endpoints.models import Body, ModelStub
-from tests.gamespiel.serving.servers import ask, call, connect, read_answer, request, served, serving
+from tests.gamespiel.serving.servers import ask, call, connect, read_answer, request, serving
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
@@ -130,10 +130,8 @@ def test_content_of_any_type_is_read_unless_a_page_sent_it(server: str, content_
     assert ask(f"{server}/stop", b"", content_type=content_type)[0] == 200
 
 
-@pytest.mark.launch
-@pytest.mark.sample
 def test_token_and_number_of_sessions() -> None:
-    with served("--max_sessions", "1", token="s3cret") as url:
+    with serving(ServeOptions(port=0, max_sessions=1), token="s3cret") as (url, _):
         assert ask(f"{url}/call", RESET)[0] == 401
         assert ask(f"{url}/call", RESET, authorization="Bearer secret")[0] == 401
         assert ask(f"{url}/health")[0] == 200

@@ -15,9 +15,9 @@ from game_gym.games import TABLE
 from gamespiel.cli import main
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.board.agents import describe, list_tasks, read_agents
-from gamespiel.measure.board.anchors import SCALES
 from gamespiel.measure.board.benchmark import (
     GAMES,
+    SCALES,
     TASK_NAMES,
     DealSet,
     explain_refusal,

@@ -85,14 +85,6 @@ def _change_choice(data: dict[str, Any]) -> None:
     row["history"] = [(row["history"][0] + 1) % 2]
 
 
-def _name_fault(data: dict[str, Any]) -> None:
-    """A loss of the search is called a fault, which would leave the score."""
-    rows = find_rows(data, 2, "leduc_poker")
-    next(row for row in rows if row["score"] < 0.5).update(
-        score=None, result="fault", error="the search broke down"
-    )
-
-
 def _give_up(data: dict[str, Any]) -> None:
     row = find_rows(data, 2, "leduc_poker")[1]
     row["history"].pop()
@@ -160,8 +152,9 @@ def test_a_forged_episode_is_found(board: Path, edit: Edit, said: str) -> None:
 
 
 def test_a_quick_look_finds_faults_that_were_none(board: Path) -> None:
+    """A loss of the search is called a fault, which would leave the score."""
     data = read(board)
-    _name_fault(data)
+    _edit_loss(2, "leduc_poker", score=None, result="fault", error="the search broke down")(data)
     write_board(board, data)
     found = inspect_board(board, quick=True).findings
     assert any(
