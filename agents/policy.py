@@ -35,7 +35,8 @@ from gamespiel.agents.sampling.decisions import Answer, Decision, Request
 from gamespiel.agents.sampling.local import EngineSampler
 from gamespiel.agents.sampling.noise import DrawnNoise, Noise
 from gamespiel.agents.sampling.sampler import Sampler
-from gamespiel.agents.scoring.scorer import Scorer, Scores
+from gamespiel.agents.scoring import Scores
+from gamespiel.agents.scoring.scorer import Scorer
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.answers import (
     Answers,

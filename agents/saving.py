@@ -62,7 +62,6 @@ def write_model(model: Model, path: Place) -> None:
         "observation_space": describe_space(model.observation_space),
         "action_space": describe_space(model.action_space),
         "n_envs": model.n_envs,
-        "parts": model.parts,
         "hyperparameters": dataclasses.asdict(model.hyperparameters),
         "learning_rate": _describe_schedule(model.learning_rate),
         "ent_coef": _describe_schedule(model.entropy_schedule),
@@ -74,9 +73,7 @@ def write_model(model: Model, path: Place) -> None:
         "verbose": model.verbose,
         "tensorboard_log": model.tensorboard_log and str(model.tensorboard_log),
         "counters": {name: getattr(model, name) for name in _COUNTERS},
-        "skipped_in_a_row": model.skipped.in_a_row,
-        "backoff": dataclasses.asdict(model.backoff),
-        "tokens": model.policy.budgets.state_dict(),
+        **describe_adaptation(model),
         "episodes": _describe_episodes(model),
         "optimizer": groups,
         "snapshots": described,
@@ -160,10 +157,7 @@ def _restore(model: Model, archive: Archive) -> None:
     data = archive.data
     for name in _COUNTERS:
         setattr(model, name, data["counters"][name])
-    model.parts = data["parts"] or model.parts
-    model.skipped.in_a_row = data["skipped_in_a_row"]
-    model.backoff = Backoff(**data["backoff"])
-    model.policy.budgets.load_state_dict(data["tokens"])
+    restore_adaptation(model, data)
     if data["episodes"] is not None:
         size = model._stats_window_size
         model.ep_info_buffer = deque(data["episodes"]["infos"], maxlen=size)
@@ -178,14 +172,37 @@ def _restore(model: Model, archive: Archive) -> None:
             model.self_play.pool.members.append(Member(snapshot, kept["games"], kept["win_rate"]))
 
 
+def describe_adaptation(model: Model) -> dict[str, Any]:
+    """Returns, as JSON has it, what a learner has changed about how it works: no weights and no counters."""
+    return {
+        "parts": model.parts,
+        "skipped_in_a_row": model.skipped.in_a_row,
+        "backoff": dataclasses.asdict(model.backoff),
+        "tokens": model.policy.budgets.state_dict(),
+    }
+
+
+def restore_adaptation(model: Model, state: Mapping[str, Any]) -> None:
+    """Puts in force what ``describe_adaptation`` returned."""
+    model.parts = state["parts"] or model.parts
+    model.skipped.in_a_row = state["skipped_in_a_row"]
+    model.backoff = Backoff(**state["backoff"])
+    model.policy.budgets.load_state_dict(state["tokens"])
+
+
+def pool_members(model: Model) -> list[Member]:
+    """Returns the snapshots of self-play's pool; none without one."""
+    pool = None if model.self_play is None else model.self_play.pool
+    return [] if pool is None else pool.members
+
+
 def _take_snapshots(model: Model) -> tuple[dict[str, Tensors], dict[str, dict[str, Any]]]:
     """Returns the tensors of all snapshots and what belongs to them, by name, the pool's in its order."""
     found: dict[str, tuple[Snapshot, dict[str, Any]]] = {}
     for name, holder in (("magnet", model.magnet), ("average", model.average)):
         if holder is not None and holder.snapshot is not None:
             found[name] = (holder.snapshot, {})
-    pool = None if model.self_play is None else model.self_play.pool
-    for member in [] if pool is None else pool.members:
+    for member in pool_members(model):
         found[member.name] = (member.snapshot, {"games": member.games, "win_rate": member.win_rate})
     return (
         {name: snapshot.adapters for name, (snapshot, _) in found.items()},

@@ -72,6 +72,7 @@ ROOMS: dict[str, tuple[str, tuple[str, ...]]] = {
             "gamespiel.agents.self_play",
             "gamespiel.agents.sampling.decisions",
             "gamespiel.agents.sampling.sampler",
+            "gamespiel.agents.scoring",
             "gamespiel.agents.scoring.scorer",
             "gamespiel.agents.models.loading",
             "gamespiel.agents.buffer",

@@ -33,7 +33,7 @@ def make_engine(model: Any, reading: str, budgets: Budgets | None = None, **sett
         reading: A name in ``ENGINES``, or "auto": ``shared`` if the model's attention allows it and it has at
             least ``SMALL`` parameters.
         budgets: The most tokens per forward.
-        settings: See ``base.TransformersEngine``.
+        settings: See ``base.Engine``.
 
     Raises:
         ArgumentError: there is no such engine.

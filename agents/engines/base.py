@@ -1,4 +1,4 @@
-"""The protocol of engines, and the parts that all engines on a transformers model share."""
+"""The engines' base class, with the parts that do not depend on how sequences are laid out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,11 @@ from torch.utils.checkpoint import checkpoint
 
 from gamespiel.agents import transfer
 from gamespiel.agents.engines.budgets import Budgets
+from gamespiel.agents.models.memory_plan import LOGITS_LEARNED_FROM
 from gamespiel.agents.tokens import Tokens
 from task_gym.errors import TaskGymError
+
+T = TypeVar("T")
 
 PLAIN = frozenset({
     "arcee", "cohere", "cohere2", "ernie4_5", "exaone4", "gemma", "gemma3_text", "glm", "glm4",
@@ -48,89 +51,6 @@ class Prefill(Protocol):
     def __call__(self, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]: ...
 
 
-class Engine(Protocol):
-    """Runs the forwards of a language model, and reads them at chosen positions only.
-
-    ``prefill`` gives an opaque prefix that the same engine's ``extend`` and ``grow`` take.
-
-    Attributes:
-        reading: The engine's name in ``ModelSettings.reading``.
-        keeps_prefixes: Whether ``prefill`` uses what earlier calls have read.
-        budgets: The most tokens per forward.
-        tokens_read: Tokens read since the start, each repetition counted.
-    """
-
-    budgets: Budgets
-    tokens_read: int
-
-    reading: ClassVar[str]
-    keeps_prefixes: ClassVar[bool]
-
-    @property
-    def device(self) -> torch.device:
-        """Returns the device of inputs and outputs."""
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Returns the type of hidden states."""
-
-    @property
-    def vocab_size(self) -> int:
-        """Returns the number of logits."""
-
-    @property
-    def end_tokens(self) -> frozenset[int]:
-        """Returns the tokens that end a text according to the model's generation config."""
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Returns next-token logits, float32 (k, vocab), from hidden states (k, hidden)."""
-
-    def logits_of(self, hidden: Tensor, tokens: npt.NDArray[np.int64]) -> Tensor:
-        """Returns next-token logits of chosen tokens (k, c), float32 (k, c), from hidden states (k, hidden).
-
-        They are computed in float32: in bfloat16 a logit of 16 is rounded to eighths, so the odds of two
-        actions would come in steps of 13% (MiniMax-M1, arXiv:2506.13585, section 3.2, on heads in float32).
-        """
-
-    def reference_logits(self, hidden: Tensor) -> Tensor:
-        """Returns ``logits`` of the reference policy, from its hidden states, with adapters on or off."""
-
-    def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
-        """Yields indices of sequences to share a forward within the budget, by default without gradients."""
-
-    def count(self, sequences: Sequence[Tokens]) -> int:
-        """Returns the least budget with which ``chunks`` does not split these sequences."""
-
-    def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """Returns hidden states at (row, position) pairs, shape (k, hidden), differentiable."""
-
-    def prefill(
-        self, prompts: Sequence[Tokens], *, cache: bool, before: Sequence[Any] = ()
-    ) -> tuple[Tensor, Any]:
-        """Returns hidden states of the prompts' last tokens (n, hidden), and a prefix for ``extend``.
-
-        Without ``cache`` the prefix is None. The tokens that prompts have in common with prefixes of earlier
-        calls, ``before``, need not be read again, if ``keeps_prefixes``.
-        """
-
-    def extend(self, prefix: Any, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
-        """Returns hidden states after continuing prompt ``rows[i]`` with ``tokens[i]``, shape (k, hidden)."""
-
-    def grow(self, prefix: Any, rows: Sequence[int], tokens: Sequence[int]) -> tuple[Tensor, Any]:
-        """Returns hidden states after one more token, and the prefix of the longer texts.
-
-        Row i of the result is row ``rows[i]`` of the prefix and ``tokens[i]`` after it. Rows may repeat, and
-        those left out are forgotten. Rows with common beginnings should be neighbours, as in ``chunks``. The
-        given prefix is used up; the new one can only grow.
-        """
-
-    def room(self, prefix: Any) -> int:
-        """Returns the most rows that ``grow`` may add to a prefix within the budget, at least 1.
-
-        Here the budget is of the tokens whose keys and values are kept.
-        """
-
-
 class _CudnnAttention:
     """Whether PyTorch may compute attention by cuDNN, which it prefers on H100 and later.
 
@@ -157,16 +77,21 @@ class _CudnnAttention:
             torch.backends.cuda.enable_cudnn_sdp(True)
 
 
-class TransformersEngine(ABC):
-    """The parts of an engine that do not depend on how it lays out sequences.
+class Engine(ABC):
+    """Runs the forwards of a language model, and reads them at chosen positions only.
+
+    ``prefill`` gives an opaque prefix that the same engine's ``extend`` and ``grow`` take.
 
     Args:
         model: A transformers causal language model, or the PEFT model around one.
-        budgets: See ``Engine``.
+        budgets: The most tokens per forward.
         gradient_checkpointing: Whether passes with gradients keep only each layer's input, and compute the
             rest of it again when they go back: slower by a forward, for a fraction of the memory.
 
     Attributes:
+        reading: The engine's name in ``ModelSettings.reading``.
+        keeps_prefixes: Whether ``prefill`` uses what earlier calls have read.
+        tokens_read: Tokens read since the start, each repetition counted.
         transformer: The model without its head.
         head: The layer from hidden states to logits.
     """
@@ -210,11 +135,41 @@ class TransformersEngine(ABC):
 
     @abstractmethod
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
-        """Yields the indices of the sequences that one forward reads, within the budget."""
+        """Yields indices of sequences to share a forward within the budget, by default without gradients."""
 
     @abstractmethod
     def count(self, sequences: Sequence[Tokens]) -> int:
         """Returns the least budget with which ``chunks`` does not split these sequences."""
+
+    @abstractmethod
+    def prefill(
+        self, prompts: Sequence[Tokens], *, cache: bool, before: Sequence[Any] = ()
+    ) -> tuple[Tensor, Any]:
+        """Returns hidden states of the prompts' last tokens (n, hidden), and a prefix for ``extend``.
+
+        Without ``cache`` the prefix is None. The tokens that prompts have in common with prefixes of earlier
+        calls, ``before``, need not be read again, if ``keeps_prefixes``.
+        """
+
+    @abstractmethod
+    def extend(self, prefix: Any, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:
+        """Returns hidden states after continuing prompt ``rows[i]`` with ``tokens[i]``, shape (k, hidden)."""
+
+    @abstractmethod
+    def grow(self, prefix: Any, rows: Sequence[int], tokens: Sequence[int]) -> tuple[Tensor, Any]:
+        """Returns hidden states after one more token, and the prefix of the longer texts.
+
+        Row i of the result is row ``rows[i]`` of the prefix and ``tokens[i]`` after it. Rows may repeat, and
+        those left out are forgotten. Rows with common beginnings should be neighbours, as in ``chunks``. The
+        given prefix is used up; the new one can only grow.
+        """
+
+    @abstractmethod
+    def room(self, prefix: Any) -> int:
+        """Returns the most rows that ``grow`` may add to a prefix within the budget, at least 1.
+
+        Here the budget is of the tokens whose keys and values are kept.
+        """
 
     @abstractmethod
     def _read_forward(
@@ -223,6 +178,7 @@ class TransformersEngine(ABC):
         """Returns what ``read`` does, in one forward."""
 
     def read(self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]) -> Tensor:
+        """Returns hidden states at (row, position) pairs, shape (k, hidden), differentiable."""
         wanted: dict[int, list[int]] = {}
         for k, row in enumerate(rows):
             wanted.setdefault(row, []).append(k)
@@ -239,30 +195,41 @@ class TransformersEngine(ABC):
 
     @property
     def device(self) -> torch.device:
+        """Returns the device of inputs and outputs."""
         return next(self.transformer.parameters()).device
 
     @property
     def dtype(self) -> torch.dtype:
+        """Returns the type of hidden states."""
         return self.head.weight.dtype
 
     @property
     def vocab_size(self) -> int:
+        """Returns the number of logits."""
         return self.head.out_features
 
     @property
     def end_tokens(self) -> frozenset[int]:
+        """Returns the tokens that end a text according to the model's generation config."""
         config = getattr(base_of(self.model), "generation_config", None)
         ends = getattr(config, "eos_token_id", None)
         return frozenset(() if ends is None else (ends,) if isinstance(ends, int) else ends)
 
     def logits(self, hidden: Tensor) -> Tensor:
+        """Returns next-token logits, float32 (k, vocab), from hidden states (k, hidden)."""
         return self._apply_head(self.head, hidden)
 
     def reference_logits(self, hidden: Tensor) -> Tensor:
+        """Returns ``logits`` of the reference policy, from its hidden states, with adapters on or off."""
         # An adapted head has the one it adapts inside. Adapters need not be switched off for it alone.
         return self._apply_head(getattr(self.head, "base_layer", self.head), hidden)
 
     def logits_of(self, hidden: Tensor, tokens: npt.NDArray[np.int64]) -> Tensor:
+        """Returns next-token logits of chosen tokens (k, c), float32 (k, c), from hidden states (k, hidden).
+
+        They are computed in float32: in bfloat16 a logit of 16 is rounded to eighths, so the odds of two
+        actions would come in steps of 13% (MiniMax-M1, arXiv:2506.13585, section 3.2, on heads in float32).
+        """
         if type(self.head) is not nn.Linear:  # adapted or quantised: it has no plain weights
             return self.logits(hidden).gather(1, transfer.send(tokens, hidden.device))
         # Here, because a GPU is waited for if the number of its results is unknown.
@@ -355,28 +322,20 @@ def set_checkpointing(transformer: nn.Module) -> list[Any]:
     return layers
 
 
-LOGITS_AT_ONCE = 2**24
-"""Logits made together, 64 MB in float32. Sampling or a backward pass takes several times as much."""
-
-
 def vocabulary_log_probs(logits: Tensor, temperature: float) -> Tensor:
     """Returns log-probabilities at a temperature from logits (k, vocab)."""
     return (logits / temperature).log_softmax(-1)
 
 
-def rows_at_once(engine: Engine) -> int:
-    """Returns the number of states whose logits are made together."""
-    return max(1, LOGITS_AT_ONCE // engine.vocab_size)
+def split_states(engine: Engine, states: int, logits: int | None = None) -> list[slice]:
+    """Returns the parts of so many states whose logits are made together, one part at least."""
+    rows = max(1, (logits or LOGITS_LEARNED_FROM) // engine.vocab_size)
+    return [slice(start, min(start + rows, states)) for start in range(0, max(1, states), rows)]
 
 
-def split_states(engine: Engine, states: int) -> Iterator[slice]:
-    """Yields the parts of so many states whose logits are made together."""
-    rows = rows_at_once(engine)
-    return (slice(start, min(start + rows, states)) for start in range(0, states, rows))
-
-
-def apply_in_part(engine: Engine, states: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns the function's value; of several parts, none keeps its logits for the backward pass."""
-    if states <= rows_at_once(engine) or not torch.is_grad_enabled():
-        return function(*arguments)
-    return checkpoint(function, *arguments, use_reentrant=False, preserve_rng_state=False)
+def apply_in_parts(function: Callable[..., T], arguments: Sequence[Sequence[Any]]) -> list[T]:
+    """Returns the function's values of the parts; of several, none keeps its logits for the backward pass."""
+    if len(arguments) == 1 or not torch.is_grad_enabled():
+        return [function(*part) for part in arguments]
+    again = partial(checkpoint, function, use_reentrant=False, preserve_rng_state=False)
+    return [again(*part) for part in arguments]

@@ -144,15 +144,7 @@ class Budgets:
         Raises:
             MemoryLimitError: not even one text fits into memory.
         """
-        while True:
-            try:
-                return work()
-            except Exception as error:
-                if not is_out_of_memory(error):
-                    raise
-            # Only here is the error gone, and with it the tensors that its traceback kept.
-            release()
-            self._forward.halve(texts, count)
+        return self._retry(self._forward, work, texts, count)
 
     def retry_backward(
         self,
@@ -174,16 +166,28 @@ class Budgets:
         Raises:
             MemoryLimitError: not even one text fits into memory.
         """
+        return self._retry(self._backward, work, texts, count, undo, agree)
+
+    def _retry(
+        self,
+        budget: _Budget,
+        work: Callable[[], T],
+        texts: Sequence[Tokens],
+        count: Count,
+        undo: Callable[[], None] = lambda: None,
+        agree: Callable[[bool], bool] = bool,
+    ) -> T:
         while True:
-            found: list[T] = []
+            results: list[T] = []
             try:
-                found.append(work())
+                results.append(work())
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
-            if not agree(not found):
-                return found[0]
-            found.clear()
+            # Only here is the error gone, and with it the tensors that its traceback kept.
+            if not agree(not results):
+                return results[0]
+            results.clear()
             undo()
             release()
-            self._backward.halve(texts, count)
+            budget.halve(texts, count)

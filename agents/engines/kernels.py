@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple, Protocol, get_args
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -95,92 +95,73 @@ class _Parts(NamedTuple):
     optimizer: Any
 
 
-class _Switch(Protocol):
-    """Turns a kernel on and off."""
+class _Switch(NamedTuple):
+    """Turns a kernel on and off.
 
-    def find_obstacle(self, parts: _Parts) -> str | None:
-        """Returns why the kernel cannot be used, or None if it can."""
+    Attributes:
+        find_obstacle: Returns why the kernel cannot be used, or None if it can.
+        is_on: Returns whether the kernel is used.
+        turn: Turns the kernel on or off.
+    """
 
-    def is_on(self, parts: _Parts) -> bool:
-        """Returns whether the kernel is used."""
-
-    def turn(self, parts: _Parts, on: bool) -> None:
-        """Turns the kernel on or off."""
-
-
-class _TreeSwitch:
-    """Sets an attribute of the engine that reads trees."""
-
-    def __init__(self, attribute: str) -> None:
-        self._attribute = attribute
-
-    def find_obstacle(self, parts: _Parts) -> str | None:
-        if isinstance(parts.engine, SharedEngine):
-            return None
-        return f"reading {parts.engine.reading!r} has no token trees; allowed: model.reading 'shared'"
-
-    def is_on(self, parts: _Parts) -> bool:
-        return getattr(parts.engine, self._attribute, False)
-
-    def turn(self, parts: _Parts, on: bool) -> None:
-        setattr(parts.engine, self._attribute, on)
+    find_obstacle: Callable[[_Parts], str | None]
+    is_on: Callable[[_Parts], bool]
+    turn: Callable[[_Parts, bool], None]
 
 
-class _LayerSwitch:
-    """Gives layers of the model another ``forward``, and keeps their parameters.
+def _switch_attribute(part: str, name: str, find_obstacle: Callable[[_Parts], str | None]) -> _Switch:
+    """Returns the switch that sets an attribute of the engine or of the optimizer."""
+    return _Switch(
+        find_obstacle,
+        lambda parts: getattr(getattr(parts, part), name, False),
+        lambda parts, on: setattr(getattr(parts, part), name, on),
+    )
+
+
+def _find_tree_obstacle(parts: _Parts) -> str | None:
+    if isinstance(parts.engine, SharedEngine):
+        return None
+    return f"reading {parts.engine.reading!r} has no token trees; allowed: model.reading 'shared'"
+
+
+def _find_adam_obstacle(parts: _Parts) -> str | None:
+    if isinstance(parts.optimizer, ScaledAdamW):
+        return None
+    return f"the optimizer is a {type(parts.optimizer).__name__}; allowed: a policy's ScaledAdamW"
+
+
+def _switch_layers(
+    mixin: Any, find: Callable[[nn.Module], Sequence[Any]], find_obstacle: Callable[[Any], str | None]
+) -> _Switch:
+    """Returns the switch that gives layers of the model another ``forward``, and keeps their parameters.
 
     Args:
         mixin: The class that has this ``forward``.
         find: Returns a model's layers to change.
-        find_obstacle: Returns why these layers cannot be changed, or None if they can.
+        find_obstacle: Returns why an engine's layers cannot be changed, or None if they can.
     """
 
-    def __init__(
-        self,
-        mixin: Any,
-        find: Callable[[nn.Module], Sequence[Any]],
-        find_obstacle: Callable[[Any], str | None],
-    ) -> None:
-        self._mixin, self._find, self._find_obstacle = mixin, find, find_obstacle
+    def list_changed(parts: _Parts) -> list[nn.Module]:
+        return [layer for layer in parts.engine.model.modules() if isinstance(layer, mixin)]
 
-    def find_obstacle(self, parts: _Parts) -> str | None:
-        return self._find_obstacle(parts.engine)
-
-    def is_on(self, parts: _Parts) -> bool:
-        return any(isinstance(layer, self._mixin) for layer in parts.engine.model.modules())
-
-    def turn(self, parts: _Parts, on: bool) -> None:
+    def turn(parts: _Parts, on: bool) -> None:
         # A new module would have to take over parameters and hooks, which are found by the modules' names.
         if on:
-            for layer in self._find(parts.engine.model):
+            for layer in find(parts.engine.model):
                 plain: Any = type(layer)
-                layer.__class__ = _mix(self._mixin, plain)
+                layer.__class__ = _mix(mixin, plain)
             return
-        for layer in parts.engine.model.modules():
-            if isinstance(layer, self._mixin):
-                layer.__class__ = type(layer).__bases__[1]
-                vars(layer).pop("_casts", None)  # of a lean layer
+        for layer in list_changed(parts):
+            layer.__class__ = type(layer).__bases__[1]
+            vars(layer).pop("_casts", None)  # of a lean layer
+
+    return _Switch(lambda parts: find_obstacle(parts.engine), lambda parts: bool(list_changed(parts)), turn)
 
 
 @cache
 def _mix(mixin: Any, plain: Any) -> Any:
     """Returns a layer's class with the ``forward`` of a mixin."""
     return type(f"{mixin.__name__}Of{plain.__name__}", (mixin, plain), {})
-
-
-class _AdamSwitch:
-    """Makes a policy's optimizer fused."""
-
-    def find_obstacle(self, parts: _Parts) -> str | None:
-        if isinstance(parts.optimizer, ScaledAdamW):
-            return None
-        return f"the optimizer is a {type(parts.optimizer).__name__}; allowed: a policy's ScaledAdamW"
-
-    def is_on(self, parts: _Parts) -> bool:
-        return getattr(parts.optimizer, "fused", False)
-
-    def turn(self, parts: _Parts, on: bool) -> None:
-        parts.optimizer.fused = on
 
 
 class FusedNorm(nn.Module):
@@ -338,10 +319,10 @@ def _find_layer_obstacle(layer: Any) -> str | None:
 
 
 _SWITCHES: Mapping[str, _Switch] = {
-    "one_tile": _TreeSwitch("one_tile"),
-    "added_masks": _TreeSwitch("added_masks"),
-    "fused_norms": _LayerSwitch(FusedNorm, _find_norms, _find_norm_obstacle),
-    "lean_adapters": _LayerSwitch(LeanLayer, find_adapted, find_adapter_obstacle),
-    "fused_adam": _AdamSwitch(),
-    "graphs": _TreeSwitch("graphs"),
+    "one_tile": _switch_attribute("engine", "one_tile", _find_tree_obstacle),
+    "added_masks": _switch_attribute("engine", "added_masks", _find_tree_obstacle),
+    "fused_norms": _switch_layers(FusedNorm, _find_norms, _find_norm_obstacle),
+    "lean_adapters": _switch_layers(LeanLayer, find_adapted, find_adapter_obstacle),
+    "fused_adam": _switch_attribute("optimizer", "fused", _find_adam_obstacle),
+    "graphs": _switch_attribute("engine", "graphs", _find_tree_obstacle),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +10,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
-from torch.utils.checkpoint import checkpoint
 
 from gamespiel.agents import transfer
-from gamespiel.agents.engines.base import Engine
-from gamespiel.agents.models.memory_plan import LOGITS_LEARNED_FROM
+from gamespiel.agents.engines.base import Engine, apply_in_parts, split_states
 from gamespiel.agents.tokens import Index, Tokens
 
 LOGITS_AT_ONCE = 2**26
@@ -81,15 +78,9 @@ class NodeReader:
         if not mass:
             return selected.log_softmax(-1), states.new_zeros(0)
         tokens = transfer.send(padded, states.device)
-        logits_at_once = LOGITS_LEARNED_FROM if torch.is_grad_enabled() else LOGITS_AT_ONCE
-        rows = max(1, logits_at_once // self.engine.vocab_size)
         # One part of nothing, if no prompt has anything to choose.
-        parts = [slice(start, start + rows) for start in range(0, max(1, len(states)), rows)]
-        if len(parts) > 1 and torch.is_grad_enabled():
-            again = partial(checkpoint, self._other_logits, use_reentrant=False, preserve_rng_state=False)
-            others = [again(states[p], tokens[p]) for p in parts]
-        else:
-            others = [self._other_logits(states[p], tokens[p]) for p in parts]
+        parts = split_states(self.engine, len(states), None if torch.is_grad_enabled() else LOGITS_AT_ONCE)
+        others = apply_in_parts(self._other_logits, [(states[part], tokens[part]) for part in parts])
         # log(a / (a + b)) = -softplus(log b - log a): exact where the mass is almost 1, too.
         return selected.log_softmax(-1), -softplus(torch.cat(others) - selected.logsumexp(-1))
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents import transfer
-from gamespiel.agents.engines.base import ContextLengthError, TransformersEngine
+from gamespiel.agents.engines.base import ContextLengthError, Engine
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.tokens import Tokens
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from transformers import DynamicCache
 
 
-class PaddedEngine(TransformersEngine):
+class PaddedEngine(Engine):
     """Hidden states and logits of a causal language model, with every sequence read on its own."""
 
     reading = "padded"

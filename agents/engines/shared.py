@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from gamespiel.agents import transfer
 from gamespiel.agents.engines.base import (
-    TransformersEngine,
+    Engine,
     UnsupportedModelError,
     describe_family,
     is_plain,
@@ -57,11 +57,8 @@ from gamespiel.agents.engines.tree_attention import (
     empty_mask,
     register,
 )
-from gamespiel.agents.models.memory_plan import ONE_TILE
+from gamespiel.agents.models.memory_plan import ONE_TILE, TILE
 from gamespiel.agents.tokens import Tokens
-
-TILE = 128
-"""Tokens of the smallest tile. Small ones gather keys often; large ones attend to keys that they mask."""
 
 GATHERED = 4
 """The most keys that a row's tiles gather, per token of the row: autograd keeps them, in every layer."""
@@ -85,7 +82,7 @@ CONTINUED_TILE = 16
 """Tokens of a tile of continuations, which are few and share only their prompts."""
 
 
-class SharedEngine(TransformersEngine):
+class SharedEngine(Engine):
     """Hidden states and logits of a causal language model, with shared beginnings read once.
 
     Attributes:

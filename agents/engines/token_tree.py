@@ -42,25 +42,30 @@ class TokenTree:
     @classmethod
     def build(cls, sequences: Sequence[Tokens]) -> TokenTree:
         """Returns the tree of non-empty sequences; those given twice are in it once."""
-        rows = [np.array(sequence, dtype=np.int64) for sequence in sequences]
-        size = sum(map(len, rows))
+        size = sum(map(len, sequences))
         tokens, depths, ends = (np.empty(size, dtype=np.int64) for _ in range(3))
-        paths: list[Indices] = [np.empty(0, dtype=np.int64)] * len(rows)
-        before, path, n = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), 0
-        for row in sort_sequences(sequences):
-            shared = count_common(before, rows[row])
+        paths: list[Indices] = [np.empty(0, dtype=np.int64)] * len(sequences)
+        path, n = np.empty(0, dtype=np.int64), 0
+        for row, sequence, shared in walk_sequences(sequences):
             ends[path[shared:]] = n
-            new = np.arange(n, n + len(rows[row]) - shared)
-            tokens[new], depths[new] = rows[row][shared:], np.arange(shared, len(rows[row]))
+            new = np.arange(n, n + len(sequence) - shared)
+            tokens[new], depths[new] = sequence[shared:], np.arange(shared, len(sequence))
             path = paths[row] = np.concatenate([path[:shared], new])
-            before, n = rows[row], n + len(new)
+            n += len(new)
         ends[path] = n
         return cls(tokens[:n], depths[:n], ends[:n], paths)
 
 
-def sort_sequences(sequences: Sequence[Tokens]) -> list[int]:
-    """Returns the indices of sequences in lexicographic order, which puts shared beginnings side by side."""
-    return sorted(range(len(sequences)), key=sequences.__getitem__)
+def walk_sequences(sequences: Sequence[Tokens]) -> Iterator[tuple[int, Indices, int]]:
+    """Yields each sequence's index and tokens, and how many of them the one before begins with.
+
+    Their order is lexicographic, which puts shared beginnings side by side.
+    """
+    before = np.empty(0, dtype=np.int64)
+    for row in sorted(range(len(sequences)), key=sequences.__getitem__):
+        tokens = np.array(sequences[row], dtype=np.int64)
+        yield row, tokens, count_common(before, tokens)
+        before = tokens
 
 
 def count_common(one: Indices, other: Indices) -> int:
@@ -75,26 +80,18 @@ def count_common(one: Indices, other: Indices) -> int:
 
 def count_distinct(sequences: Sequence[Tokens]) -> int:
     """Returns the tokens of the sequences' tree: those of common beginnings count once."""
-    before, n = np.empty(0, dtype=np.int64), 0
-    for row in sort_sequences(sequences):
-        tokens = np.array(sequences[row], dtype=np.int64)
-        n += len(tokens) - count_common(before, tokens)
-        before = tokens
-    return n
+    return sum(len(tokens) - shared for _, tokens, shared in walk_sequences(sequences))
 
 
 def group_sequences(sequences: Sequence[Tokens], budget: int) -> Iterator[list[int]]:
     """Yields indices of sequences whose tree has at most ``budget`` tokens; a longer sequence is alone."""
-    group: list[int] = []
-    before, n = np.empty(0, dtype=np.int64), 0
-    for row in sort_sequences(sequences):
-        tokens = np.array(sequences[row], dtype=np.int64)
-        n += len(tokens) - count_common(before, tokens)
+    group, n = list[int](), 0
+    for row, tokens, shared in walk_sequences(sequences):
+        n += len(tokens) - shared
         if group and n > budget:
             yield group
             group, n = [], len(tokens)
         group.append(row)
-        before = tokens
     if group:
         yield group
 

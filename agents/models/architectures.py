@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gamespiel.agents.models.weights import ModelError, is_gguf, is_hub_name, resolve
+from gamespiel.agents.models.weights import ModelError, find_cached, is_gguf, is_hub_name, resolve
 from task_gym.errors import nearest
 from task_gym.files import read_json
 
@@ -164,23 +163,14 @@ def architecture_of(model_name: str) -> Architecture:
         # On anything but a CPU its blocks are unpacked to bfloat16.
         config = load_config(model_name, location).to_dict() | {"dtype": "bfloat16"}
         return from_config(config, model_name)
-    path = _find_cached(model_name) if is_hub_name(location) else Path(location) / "config.json"
+    path = find_cached(model_name) if is_hub_name(location) else Path(location) / "config.json"
+    if path is None:
+        raise ModelError(
+            f"model_name {model_name!r} is not known here, and nothing is downloaded to plan; allowed: tiny, "
+            f"{', '.join(KNOWN)}, a model in the hub's cache, a folder or a .gguf file"
+            f"{nearest(model_name, KNOWN)}"
+        )
     return from_config(read_json(path, ModelError), model_name)
-
-
-def _find_cached(model_name: str) -> Path:
-    """Returns the ``config.json`` that an earlier download left in the hub's cache."""
-    if find_spec("huggingface_hub") is not None:  # without the trainer's packages there is no cache
-        from huggingface_hub import try_to_load_from_cache
-
-        found = try_to_load_from_cache(model_name, "config.json")
-        if isinstance(found, str):
-            return Path(found)
-    raise ModelError(
-        f"model_name {model_name!r} is not known here, and nothing is downloaded to plan; allowed: tiny, "
-        f"{', '.join(KNOWN)}, a model in the hub's cache, a folder or a .gguf file"
-        f"{nearest(model_name, KNOWN)}"
-    )
 
 
 def from_config(config: Mapping[str, Any], name: str) -> Architecture:

@@ -1,8 +1,8 @@
 """The memory that training takes, calculated from a model's architecture before anything is loaded.
 
 All results are bytes. Formulas of activations name the tensor behind each term. They were derived from what
-autograd keeps in one layer (``tests/agents/test_plan.py`` compares them, tensor by tensor and with measured
-peaks), for the reading ``shared``.
+autograd keeps in one layer (``tests/agents/test_plan.py`` compares them, tensor by tensor, and counts what is
+alive at a peak), for the reading ``shared``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ WIDTHS: Mapping[str, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Bytes of a number by dtype."""
 
 TILE = 128
-"""Tokens that attend together in the engine ``shared``, and so share the keys that they gather."""
+"""Tokens of the smallest tile of the engine ``shared``, which attend together and share the keys they gather.
+
+Small tiles gather keys often; large ones attend to keys that they mask.
+"""
 
 ONE_TILE = 2048
 """The most tokens of a tree that is one tile, with the kernels ``one_tile`` and ``graphs``."""

@@ -43,10 +43,6 @@ class ScaledAdamW(torch.optim.AdamW):
         super().load_state_dict(state_dict)
         self.fused = fused
 
-    def effective_rates(self) -> list[float]:
-        """Returns the learning rates that the next step will use, one per group."""
-        return [group["lr"] * group["lr_scale"] for group in self.param_groups]
-
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         scheduled = [group["lr"] for group in self.param_groups]
         try:

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -182,8 +183,10 @@ def identity(model_name: str) -> dict[str, str]:
     if is_gguf(location):
         files: Sequence[Path] = [Path(location)]
     else:
-        folder = _find_snapshot(location) if is_hub_name(location) else Path(location)
-        files = weight_files(model_name, folder)
+        config = find_cached(location) if is_hub_name(location) else Path(location) / "config.json"
+        if config is None:
+            raise ModelError(f"model_name {model_name!r} is not in the hub's cache")
+        files = weight_files(model_name, config.parent)
     with ThreadPoolExecutor() as pool:  # hashing releases the interpreter's lock
         digests = list(pool.map(_digest_file, files))
     whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
@@ -203,14 +206,14 @@ def _hash_file(path: str, size: int, modified: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _find_snapshot(model_name: str) -> Path:
-    """Returns the folder of the hub's cache from which a model has been loaded."""
+def find_cached(model_name: str, file: str = "config.json") -> Path | None:
+    """Returns a model's file in the hub's cache, None if no earlier download left it there."""
+    if find_spec("huggingface_hub") is None:  # without the trainer's packages there is no cache
+        return None
     from huggingface_hub import try_to_load_from_cache
 
-    config = try_to_load_from_cache(model_name, "config.json")
-    if not isinstance(config, str):
-        raise ModelError(f"model_name {model_name!r} is not in the hub's cache")
-    return Path(config).parent
+    path = try_to_load_from_cache(model_name, file)
+    return Path(path) if isinstance(path, str) else None
 
 
 SECONDS = 10.0
@@ -266,7 +269,7 @@ def only_cached(model_name: str) -> bool:
         reason = f"is not asked, since {error}"
     except (HTTPError, OSError) as error:
         reason = f"cannot be reached ({_first_line(error) or type(error).__name__})"
-    if _is_cached(model_name):
+    if find_cached(model_name) is not None:
         return True
     raise ModelError(
         f"model_name {model_name!r} is not in the hub's cache {constants.HF_HUB_CACHE}, and the hub "
@@ -323,16 +326,8 @@ def upload(folder: Path, repo: str, *, private: bool, message: str) -> str:
 
 def read_cached_card(model_name: str) -> str:
     """Returns a model's card from the hub's cache, "" if it is not there."""
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(model_name, "README.md")
-    return Path(found).read_text(encoding="utf-8") if isinstance(found, str) else ""
-
-
-def _is_cached(model_name: str) -> bool:
-    from huggingface_hub import try_to_load_from_cache
-
-    return isinstance(try_to_load_from_cache(model_name, "config.json"), str)
+    card = find_cached(model_name, "README.md")
+    return "" if card is None else card.read_text(encoding="utf-8")
 
 
 def _explain_gate(model_name: str, *, signed_in: bool) -> str:

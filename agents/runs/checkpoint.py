@@ -20,7 +20,6 @@ from __future__ import annotations
 from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
 
 # isort: split
-import dataclasses
 import json
 import shutil
 from collections.abc import Mapping
@@ -31,7 +30,6 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from gamespiel.agents.learning.divergence import Backoff
 from gamespiel.agents.learning.snapshots import Member, Snapshot
 from gamespiel.agents.models.optimizer import read_moments, write_moments
 from gamespiel.agents.models.weights import WHEELS, identity, share_weights
@@ -53,6 +51,7 @@ from gamespiel.agents.runs.manifest import (
     replace_file,
     write_manifest,
 )
+from gamespiel.agents.saving import describe_adaptation, pool_members, restore_adaptation
 from task_gym.errors import SamplerError
 from task_gym.files import free_space, read_json
 
@@ -129,7 +128,7 @@ def _state_text(model: LLMPPO) -> str:
     snapshots: dict[str, Any] = {}
     if model.magnet is not None and model.magnet.snapshot is not None:
         snapshots["magnet"] = {"step": model.magnet.snapshot.step}
-    if members := _pool_members(model):
+    if members := pool_members(model):
         snapshots["pool"] = [
             {"step": member.snapshot.step, "games": member.games, "win_rate": member.win_rate}
             for member in members
@@ -137,14 +136,11 @@ def _state_text(model: LLMPPO) -> str:
     state = {
         "step": model.step,
         "num_timesteps": model.num_timesteps,
-        "parts": model.parts,
         "threads": torch.get_num_threads(),
         "n_updates": model._n_updates,
         "kl_coefficient": model.kl.coefficient,
         "seconds": model.seconds,
-        "skipped_in_a_row": model.skipped.in_a_row,
-        "backoff": dataclasses.asdict(model.backoff),
-        "tokens": model.policy.budgets.state_dict(),
+        **describe_adaptation(model),
         **snapshots,
         "base": _identify_base(model.policy),
     }
@@ -158,15 +154,10 @@ def _save_snapshots(model: LLMPPO, folder: Path) -> None:
         Snapshot.take(model.policy.adapters.learning, model.step).save(folder / LEARNER)
     if model.magnet is not None and model.magnet.snapshot is not None:
         model.magnet.snapshot.save(folder / "magnet.safetensors")
-    for member in _pool_members(model):
+    for member in pool_members(model):
         member.snapshot.save(folder / f"pool-{member.snapshot.step:06d}.safetensors")
     if not any(folder.iterdir()):
         folder.rmdir()
-
-
-def _pool_members(model: LLMPPO) -> list[Member]:
-    pool = None if model.self_play is None else model.self_play.pool
-    return [] if pool is None else pool.members
 
 
 def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> None:
@@ -294,10 +285,7 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]
     model._n_updates, model.seconds = state["n_updates"], state["seconds"]
-    model.parts = state["parts"] or model.parts
-    model.skipped.in_a_row = state["skipped_in_a_row"]
-    model.backoff = Backoff(**state["backoff"])
-    model.policy.budgets.load_state_dict(state["tokens"])
+    restore_adaptation(model, state)
     if model.kl.horizon is not None:  # without a horizon the coefficient is a setting
         model.kl.coefficient = state["kl_coefficient"]
 

@@ -22,7 +22,7 @@ from gamespiel.agents.sampling.decisions import Decision, Request
 from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions, require_trie
 from gamespiel.agents.sampling.noise import group_uniforms
 from gamespiel.agents.sampling.texts import Keep, TextSampler
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens import Tokens, map_groups
 from gamespiel.agents.tokens.constraints import FreeText
 
 
@@ -60,16 +60,11 @@ class EngineSampler:
 
     @torch.no_grad()
     def sample(self, requests: Sequence[Request]) -> list[Decision]:
-        groups: dict[Hashable, list[int]] = {}
-        for row, request in enumerate(requests):
+        def share_forwards(request: Request) -> Hashable:
             text = request.constraint if isinstance(request.constraint, FreeText) else None
-            key = request.adapters, text, request.noise is None, request.left_out is None
-            groups.setdefault(key, []).append(row)  # whose members share forwards
-        decisions: dict[int, Decision] = {}
-        for rows in groups.values():
-            found = self._sample_group([requests[row] for row in rows])
-            decisions.update(zip(rows, found, strict=True))
-        return [decisions[row] for row in range(len(requests))]
+            return request.adapters, text, request.noise is None, request.left_out is None
+
+        return map_groups(requests, share_forwards, self._sample_group)
 
     def _sample_group(self, requests: Sequence[Request]) -> list[Decision]:
         prompts, first = [request.prompt for request in requests], requests[0]
@@ -120,17 +115,13 @@ class EngineSampler:
 
     @torch.no_grad()
     def distribution(self, requests: Sequence[Request]) -> list[npt.NDArray[np.float64]]:
-        groups: dict[str, list[int]] = {}
-        for row, request in enumerate(requests):
-            groups.setdefault(request.adapters, []).append(row)
-        found: dict[int, npt.NDArray[np.float64]] = {}
-        for name, rows in groups.items():
-            prompts = [requests[row].prompt for row in rows]
-            work = partial(self._choices.distribution, prompts, [require_trie(requests[row]) for row in rows])
-            with self._adapters.use(name):
-                odds = self._engine.budgets.retry_forward(work, prompts, self._engine.count)
-            found.update(zip(rows, odds, strict=True))
-        return [found[row] for row in range(len(requests))]
+        def find(group: list[Request]) -> list[npt.NDArray[np.float64]]:
+            prompts = [request.prompt for request in group]
+            work = partial(self._choices.distribution, prompts, list(map(require_trie, group)))
+            with self._adapters.use(group[0].adapters):
+                return self._engine.budgets.retry_forward(work, prompts, self._engine.count)
+
+        return map_groups(requests, lambda request: request.adapters, find)
 
 
 class _Replies:

@@ -14,51 +14,35 @@ from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.nodes import NodeRead, NodeReader
 from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.scoring import Scores
 from gamespiel.agents.tokens import Index, Tokens, spans
 from gamespiel.agents.tokens.constraints import ActionTrie
 
 
 @dataclass(frozen=True)
-class ChoiceScores:
-    """Given choices under the current weights, differentiable; n choices, k branching nodes on their paths.
+class ChoiceScores(Scores):
+    """Scores of choices, whose decided tokens are the k branching nodes on their paths.
+
+    Divergences are exact, whatever the estimator.
 
     Attributes:
-        log_probs: Of each node's chosen child, float32 (k,).
-        entropy: Of each node, in nats, float32 (k,).
-        owners: The choice of each node, ascending, int64 (k,).
-        hidden: Hidden states of the last prompt tokens, (n, hidden_size).
         child_log_probs: Log-probabilities of the nodes' children, float32 (k, c), padded with -inf.
         exact: Whether the choice's trie has at most one branching node, so that the sums over its path of
             entropy and divergence are exact, bool (n,). Otherwise they are unbiased estimates under the
             weights that drew the choice.
-        log_mass: Log of the unmasked model's mass on legal answers along the path, forced tokens and the end
-            of turn included, float32 (n,); None unless asked for.
     """
 
-    log_probs: Tensor
-    entropy: Tensor
-    owners: Tensor
-    hidden: Tensor
     child_log_probs: Tensor
     exact: npt.NDArray[np.bool_]
-    log_mass: Tensor | None = None
 
     @property
     def measures(self) -> Mapping[str, float]:
-        """Returns means over choices, for metrics."""
         return {"exact_entropy": float(self.exact.mean())}
 
     def keep(self, estimator: str) -> Tensor:
-        """Returns what another policy's ``divergence`` from this one needs, (k, c)."""
         return self.child_log_probs
 
     def divergence(self, other: Tensor, estimator: str) -> Tensor:
-        """Returns KL(this || other) at each node in nats, float32 (k,); it is exact, whatever the estimator.
-
-        Args:
-            other: What the other policy's scores of the same choices keep, (k, at least c).
-            estimator: Has no effect on choices.
-        """
         width = self.child_log_probs.shape[1]
         legal = torch.isfinite(self.child_log_probs)
         # The other may come from a batch with a wider node: its further columns are padding.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.models.adapters import Adapters, AdapterSets
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.scoring import Scores
 from gamespiel.agents.scoring.choice_scores import ChoiceScorer
 from gamespiel.agents.scoring.text_scores import TextScorer
 from gamespiel.agents.tokens import Index, Positions, Tokens, spans
@@ -80,37 +81,6 @@ T = TypeVar("T")
 
 PREPARED_AT_ONCE = 256
 """Decisions that another policy scores together, if an optimizer step has fewer."""
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The scores of n decisions with k decided tokens in all; differentiable.
-
-    Attributes:
-        log_probs: One per decided token, float32 (k,).
-        entropy: Of the distribution that each of them was drawn from, in nats, float32 (k,).
-        owners: The decision of each decided token, ascending, int64 (k,).
-        hidden: Hidden states of the last prompt tokens, for the critic, (n, hidden_size).
-        values: The critic's estimates, float32 (n,).
-        divergences: By name of the other policy, KL(this || other) at each decided token, float32 (k,).
-        log_mass: Log of the unmasked mass on legal answers along each path, forced tokens and the end of turn
-            included, float32 (n,); None unless asked for, or if nothing says what is legal.
-        measures: Means over decisions, for metrics.
-    """
-
-    log_probs: Tensor
-    entropy: Tensor
-    owners: Tensor
-    hidden: Tensor
-    values: Tensor
-    divergences: Mapping[str, Tensor]
-    log_mass: Tensor | None
-    measures: Mapping[str, float] = field(default_factory=dict)
-
-    def sum(self, per_token: Tensor) -> Tensor:
-        """Returns the sums of numbers of decided tokens (k,) over each decision's, (n,)."""
-        zeros = torch.zeros(len(self.values), dtype=per_token.dtype, device=per_token.device)
-        return zeros.index_add(0, self.owners, per_token)
 
 
 class Scorer:
@@ -176,22 +146,13 @@ class Scorer:
                 untrained critic cannot move the adapters.
         """
         with torch.set_grad_enabled(torch.is_grad_enabled() and not critic_only):
-            found = self._scorer_of(decisions).score(decisions, mass=mass)
-        values = self._critic(found.hidden)
+            scores = self._scorer_of(decisions).score(decisions, mass=mass)
+        values = self._critic(scores.hidden)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not critic_only):
             divergences = {
-                name: found.divergence(other.rows, other.estimator) for name, other in (given or {}).items()
+                name: scores.divergence(other.rows, other.estimator) for name, other in (given or {}).items()
             }
-        return Scores(
-            log_probs=found.log_probs,
-            entropy=found.entropy,
-            owners=found.owners,
-            hidden=found.hidden,
-            values=values,
-            divergences=divergences,
-            log_mass=found.log_mass,
-            measures=found.measures,
-        )
+        return replace(scores, values=values, divergences=divergences)
 
     def split(
         self, decisions: Sequence[Decision], *, mass: bool = False, budget: int | None = None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,43 +11,27 @@ from torch import Tensor
 
 from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
-from gamespiel.agents.engines.base import apply_in_part, split_states, vocabulary_log_probs
+from gamespiel.agents.engines.base import apply_in_parts, split_states, vocabulary_log_probs
 from gamespiel.agents.sampling.decisions import Decision
+from gamespiel.agents.scoring import Scores
 from gamespiel.agents.tokens import Index, Tokens
 from gamespiel.agents.tokens.constraints import FreeText
 
 
 @dataclass(frozen=True)
-class TextScores:
-    """Given replies under the current weights, differentiable; n replies, k tokens in all, m states.
+class TextScores(Scores):
+    """Scores of replies, of which every token is decided among the whole vocabulary.
 
     Attributes:
-        log_probs: One per token of all replies, in order, float32 (k,).
-        entropy: Entropy, in nats, of the distribution over the whole vocabulary that each token was drawn
-            from, float32 (k,).
-        owners: The reply of each token, ascending, int64 (k,).
-        hidden: Hidden states of the last prompt tokens, (n, hidden_size).
         states: Hidden states that predict tokens, one per distinct state, (m, hidden_size).
         state_of: The state that predicts each token, int64 (k,).
-        log_mass: None: no mask says what is legal.
     """
 
-    log_probs: Tensor
-    entropy: Tensor
-    owners: Tensor
-    hidden: Tensor
     states: Tensor
     state_of: Tensor
     _state_divergence: Callable[[Tensor, Tensor], Tensor]
-    log_mass: None = None
-
-    @property
-    def measures(self) -> Mapping[str, float]:
-        """Returns means over replies, for metrics: none."""
-        return {}
 
     def keep(self, estimator: str) -> Tensor:
-        """Returns what another policy's ``divergence`` from this one needs, (k, hidden_size) or (k, 1)."""
         if estimator == "exact":
             return self.states.index_select(0, self.state_of)
         return self.log_probs[:, None]
@@ -61,10 +44,6 @@ class TextScores:
         adapters. "k3" estimates it from the sampled tokens: r - 1 - log r, where r is the other's
         probability of the token over this one's. That is never negative, and unbiased if these weights drew
         the tokens. Its gradient is another one: in the mean it is the gradient of KL(other || this).
-
-        Args:
-            other: What the other policy's scores of the same replies keep.
-            estimator: "exact" or "k3", as when it was kept.
         """
         if estimator != "exact":
             log_ratio = other[:, 0].detach() - self.log_probs
@@ -150,14 +129,13 @@ class TextScorer:
         order = np.argsort(at, kind="stable")
         inverse = np.empty(len(order), dtype=np.int64)
         inverse[order] = np.arange(len(order))
-        scored = []
+        arguments = []
         for part in split_states(self.engine, len(states)):
             first, end = np.searchsorted(at[order], [part.start, part.stop])
             here = order[first:end]
             where, token = (transfer.send(x, states.device) for x in (at[here] - part.start, tokens[here]))
-            scored.append(
-                self._apply_in_part(states, self._score_part, states[part], where, token, temperature)
-            )
+            arguments.append((states[part], where, token, temperature))
+        scored = apply_in_parts(self._score_part, arguments)
         log_probs, entropies = (torch.cat(parts) for parts in zip(*scored, strict=True))
         return log_probs.index_select(0, transfer.send(inverse, states.device)), entropies
 
@@ -170,21 +148,14 @@ class TextScorer:
     def _divergence(self, states: Tensor, other: Tensor, temperature: float) -> Tensor:
         """Returns KL(this || other) over the vocabulary, float32 (m,), from hidden states (m, hidden)."""
         parts = split_states(self.engine, len(states))
-        return torch.cat(
-            [
-                self._apply_in_part(states, self._divergence_part, states[part], other[part], temperature)
-                for part in parts
-            ]
-        )
+        arguments = [(states[part], other[part], temperature) for part in parts]
+        return torch.cat(apply_in_parts(self._divergence_part, arguments))
 
     def _divergence_part(self, states: Tensor, other: Tensor, temperature: float) -> Tensor:
         log_probs = vocabulary_log_probs(self.engine.logits(states), temperature)
         with torch.no_grad():
             others = vocabulary_log_probs(self.engine.reference_logits(other), temperature)
         return _mean_under(log_probs, log_probs - others)
-
-    def _apply_in_part(self, states: Tensor, function: Callable[..., Any], *arguments: Any) -> Any:
-        return apply_in_part(self.engine, len(states), function, *arguments)
 
 
 def _one_temperature(decisions: Sequence[Decision]) -> float:

@@ -1,5 +1,6 @@
 """Sequences of tokens, and the places of distinct items: equal states of a batch are read once."""
 
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 Tokens = tuple[int, ...]
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 Positions = npt.NDArray[np.int64]
 """Positions of items, int64."""
@@ -25,6 +27,19 @@ class Index(Generic[T]):
         if where == len(self.items):
             self.items.append(item)
         return where
+
+
+def map_groups(
+    items: Sequence[T], key: Callable[[T], Hashable], work: Callable[[list[T]], Sequence[R]]
+) -> list[R]:
+    """Returns the results of ``work``, called once per key with its items, in the items' order."""
+    groups: dict[Hashable, list[int]] = {}
+    for place, item in enumerate(items):
+        groups.setdefault(key(item), []).append(place)
+    results: dict[int, R] = {}
+    for places in groups.values():
+        results.update(zip(places, work([items[place] for place in places]), strict=True))
+    return [results[place] for place in range(len(items))]
 
 
 def spans(first: Positions, counts: Positions, rows: Positions) -> Positions:

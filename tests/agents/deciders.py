@@ -1,29 +1,25 @@
-"""Samplers and scorers of one kind, asked with legal sets and replies."""
+"""What a policy's model reads, and replies of a codec and an engine without a policy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from gamespiel.agents.models import BASE
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.sampling.choices import ChoiceSampler
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.sampling.texts import TextSampler
-from gamespiel.agents.scoring.choice_scores import ChoiceScorer, ChoiceScores
 from gamespiel.agents.scoring.scorer import Scorer
 from gamespiel.agents.scoring.text_scores import TextScorer, TextScores
-from gamespiel.agents.tokens.answers import LegalAnswers
 from gamespiel.agents.tokens.codec import ChatCodec
-from gamespiel.agents.tokens.constraints import ActionTrie, FreeText
+from gamespiel.agents.tokens.constraints import FreeText
 
 Tokens = tuple[int, ...]
 Rows = Sequence[Tokens]
@@ -44,78 +40,13 @@ def forwards(policy: LLMPolicy) -> Iterator[list[tuple[int, ...]]]:
     def hook(module: Any, args: Any, kwargs: Any) -> None:
         shapes.append(tuple(kwargs["input_ids"].shape))
 
-    handle = policy.engine.transformer.register_forward_pre_hook(hook, with_kwargs=True)
-    try:
+    with policy.engine.transformer.register_forward_pre_hook(hook, with_kwargs=True):
         yield shapes
-    finally:
-        handle.remove()
-
-
-class Chosen(NamedTuple):
-    """Chosen actions, n of them: int64 (n,), float32 (n,) twice, and hidden states (n, hidden)."""
-
-    actions: npt.NDArray[np.int64]
-    log_probs: Tensor
-    legal_mass: Tensor
-    hidden: Tensor
 
 
 def kl(scores: Any, other: Any, estimator: str = "exact") -> Tensor:
     """Returns the divergence from other scores, or from what they keep, at each node or token."""
     return scores.divergence(other if isinstance(other, Tensor) else other.keep(estimator), estimator)
-
-
-class ChoiceSums:
-    """The scores of n choices, summed over their paths."""
-
-    def __init__(self, scores: ChoiceScores) -> None:
-        self.scores, self.nodes = scores, scores.child_log_probs
-        self.log_probs, self.entropy = self.sum(scores.log_probs), self.sum(scores.entropy)
-
-    def sum(self, per_node: Tensor) -> Tensor:
-        return torch.zeros(len(self.scores.hidden)).index_add(0, self.scores.owners, per_node)
-
-    def kl_to(self, other: ChoiceSums | Tensor) -> Tensor:
-        return self.sum(kl(self.scores, other if isinstance(other, Tensor) else other.nodes))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.scores, name)
-
-
-class Choices:
-    """The distribution over legal actions of a policy, or of a codec and an engine."""
-
-    def __init__(self, policy: LLMPolicy | None = None, codec: Any = None, engine: Any = None) -> None:
-        self.codec = policy.codec if policy is not None else codec
-        self.engine = policy.engine if policy is not None else engine
-        self.answers = LegalAnswers(self.codec, 0)
-        self.sampler, self.scorer = ChoiceSampler(self.engine), ChoiceScorer(self.engine)
-
-    def tries(self, legal: Rows) -> list[ActionTrie]:
-        return [self.answers.trie_of_numbers(actions) for actions in legal]
-
-    def sample(self, prompts: Rows, legal: Rows, uniforms: Uniforms) -> Chosen:
-        tries = self.tries(legal)
-        written = self.sampler.sample(prompts, tries, uniforms)
-        actions = [trie.action_of(tokens) for trie, tokens in zip(tries, written.tokens, strict=True)]
-        return Chosen(
-            np.array(actions, dtype=np.int64),
-            torch.tensor([float(own.sum()) for own in written.log_probs]),
-            torch.tensor(written.legal_mass),
-            written.hidden,
-        )
-
-    def distribution(self, prompts: Rows, legal: Rows) -> list[Any]:
-        return self.sampler.distribution(prompts, self.tries(legal))
-
-    def evaluate(
-        self, prompts: Rows, legal: Rows, actions: Sequence[int], *, mass: bool = False
-    ) -> ChoiceSums:
-        rows = zip(prompts, self.tries(legal), actions, strict=True)
-        decisions = [
-            Decision.from_answer(prompt, trie, trie.answer_tokens(action)) for prompt, trie, action in rows
-        ]
-        return ChoiceSums(self.scorer.score(decisions, mass=mass))
 
 
 class Texts:

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tests.agents.families import CHATML
+
 HIDDEN, HEADS, INNER, LAYERS = 64, 4, 128, 2
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-TEMPLATE = (
-    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
-    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
 
 
 def vocabulary() -> list[str]:
@@ -74,7 +72,7 @@ def write(
     writer.add_token_merges(["Ġ Ġ", "Ċ ĠĠ"])
     writer.add_eos_token_id(2)
     writer.add_pad_token_id(2)
-    writer.add_chat_template(TEMPLATE)
+    writer.add_chat_template(CHATML)
     tensors = weights(seed)
     if not tied:
         tensors["output.weight"] = tensors["token_embd.weight"]

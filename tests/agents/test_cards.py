@@ -188,17 +188,6 @@ def test_a_checkpoint_goes_from_a_card_to_the_cpu_and_back(tmp_path: Path) -> No
     assert {moment.device.type for own in state.values() for moment in own.values()} == {"cpu"}
 
 
-def test_a_tensors_memory_counts_while_any_tensor_has_it() -> None:
-    with card() as seen:
-        seen.held, seen.peak, seen.weighing = 0, 0, True
-        whole = torch.ones(8, device="cuda")
-        part = whole[2:4]
-        del whole
-        assert seen.held == seen.peak == 32
-        del part
-        assert (seen.held, seen.peak) == (0, 32)
-
-
 @pytest.mark.trains
 def test_a_resumed_run_needs_no_more_memory_than_one_that_begins(tmp_path: Path) -> None:
     """Optimizer states that are read onto the card beside the model's would (unsloth#3302)."""

@@ -6,6 +6,7 @@ import json
 import resource
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -149,19 +150,18 @@ def test_a_folder_without_checkpoints_is_named(name: str, tmp_path: Path) -> Non
         checkpoint.find(tmp_path / name)
 
 
-def test_the_adapters_load_with_plain_peft(tmp_path: Path) -> None:
-    """PEFT alone reads the folder: no code of this project takes part."""
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM
-
+def test_the_adapters_load_with_plain_peft_as_their_card_says(tmp_path: Path) -> None:
+    """PEFT alone reads the folder: the card's lines of Python are run, with the folder's name put in."""
     model = make_ppo(Bandit, adapters=0.5)
-    folder = checkpoint.save(model, tmp_path)
+    folder = checkpoint.save(model, tmp_path) / "adapter"
+    lines = (folder / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    exec(lines.replace("THIS FOLDER", str(folder)), names)
     ids = torch.arange(12, 60)[None]
     with torch.no_grad():
-        ours = model.policy.model(input_ids=ids).logits
-        base = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
-        plain = base(input_ids=ids).logits
-        theirs = PeftModel.from_pretrained(base, folder / "adapter")(input_ids=ids).logits
+        ours, theirs = (one(input_ids=ids).logits for one in (model.policy.model, names["model"].float()))
+        with names["model"].disable_adapter():
+            plain = names["model"](input_ids=ids).logits
     assert torch.equal(theirs, ours)
     assert not torch.allclose(plain, ours, atol=0.1)  # the adapters do something
 

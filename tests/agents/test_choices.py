@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gamespiel.agents.engines import nodes
+from gamespiel.agents.engines import base
+from gamespiel.agents.models import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling import choices
+from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.noise import (
     Address,
     DrawnNoise,
@@ -24,8 +26,7 @@ from gamespiel.agents.sampling.noise import (
     permutation,
 )
 from task_gym.seeding import DRAWN_LIMIT
-from task_gym.wrappers import NamedText
-from tests.agents.deciders import Choices, ChoiceSums, as_reference, forwards
+from tests.agents.deciders import as_reference, forwards, kl
 from tests.agents.toys import asked, make_policy, masks_of, same_noise
 
 Legal = tuple[int, ...]
@@ -57,8 +58,8 @@ class Whole(NamedTuple):
     answer_masses: Tensor
 
 
-def whole_tree(policy: LLMPolicy, text: str, legal: Sequence[int | str]) -> Whole:
-    """Returns what is known of each legal action, or of its name, by brute force.
+def whole_tree(policy: LLMPolicy, text: str, legal: Legal) -> Whole:
+    """Returns what is known of each legal action, by brute force.
 
     The model, head included, reads prompt and answer of every action as one text. A token is legal if it
     continues an answer that has the same tokens before it.
@@ -87,102 +88,80 @@ def whole_tree(policy: LLMPolicy, text: str, legal: Sequence[int | str]) -> Whol
     return Whole(*(torch.stack(column) for column in zip(*found, strict=True)))
 
 
-def prompts_of(policy: LLMPolicy, texts: Sequence[str]) -> list[tuple[int, ...]]:
-    return [policy.codec.encode_prompt(text) for text in texts]
+def score(policy: LLMPolicy, texts: list[str], legal: list[Legal], actions: Any, mass: bool = False) -> Any:
+    return policy.score(texts, actions, masks_of(legal, 600), mass=mass)
 
 
-def evaluate_all(policy: LLMPolicy, text: str, legal: Legal) -> ChoiceSums:
-    """Returns the evaluation of every legal action of one state."""
-    return Choices(policy).evaluate(prompts_of(policy, [text]) * len(legal), [legal] * len(legal), legal)
+def score_all(policy: LLMPolicy, text: str, legal: Legal) -> Any:
+    """Returns the scores of every legal action of one state."""
+    return score(policy, [text] * len(legal), [legal] * len(legal), legal)
+
+
+def draw(
+    policy: LLMPolicy, texts: list[str], legal: list[Legal], uniforms: Callable[[int], Any]
+) -> list[Decision]:
+    return policy.decide(texts, masks_of(legal, 600), DrawnNoise.for_batch(uniforms, len(texts)))
+
+
+def actions_of(policy: LLMPolicy, decisions: Sequence[Decision]) -> list[Any]:
+    return [policy.answer_of(decision).action for decision in decisions]
 
 
 def test_probabilities_are_those_of_brute_force(policy: LLMPolicy) -> None:
     """Prompts of different lengths and legal sets of different shapes, together and one by one."""
-    prompts = prompts_of(policy, TEXTS)
-    together = Choices(policy).distribution(prompts, SETS)
-    for p, prompt, text, legal in zip(together, prompts, TEXTS, SETS, strict=True):
+    for p, text, legal in zip(policy.distribution(TEXTS, SETS), TEXTS, SETS, strict=True):
         with torch.no_grad():
             expected = whole_tree(policy, text, legal).log_probs
-            scored = evaluate_all(policy, text, legal)
-        (alone,) = Choices(policy).distribution([prompt], [legal])
+            scored = score_all(policy, text, legal)
+        (alone,) = policy.distribution([text], [legal])
         assert np.allclose(p, expected.exp(), atol=1e-5) and np.allclose(p, alone, atol=1e-6)
-        assert torch.allclose(scored.log_probs, expected, atol=1e-4)
+        assert torch.allclose(scored.sum(scored.log_probs), expected, atol=1e-4)
         assert p.sum() == pytest.approx(1.0, abs=1e-12)
         assert list(scored.exact) == [legal in [(0, 1, 2), (7,), (10, 15)]] * len(legal)
 
 
-def test_names_of_which_one_begins_another() -> None:
-    """Each token of a name, and end-of-turn, is renormalised among the names that begin alike."""
-    policy, legal = make_policy(adapters=0.1, answer="name"), (1, 12, 123)
-    text = NamedText("seat 0", ["legal", "legal 1", "seat"])
-    with torch.no_grad():
-        expected = whole_tree(policy, text, text.names).log_probs.exp()
-    assert float(expected.sum()) == pytest.approx(1.0)
-    probs = policy.get_distribution([text], masks_of([legal])).probs[0, legal]
-    assert probs.tolist() == pytest.approx(expected.tolist(), abs=1e-5)
-
-
 def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
     with pytest.raises(ValueError, match=r"action 12 is not legal: the legal actions are \[1, 2\]"):
-        Choices(policy).evaluate(prompts_of(policy, ["x"]), [(1, 2)], [12])
+        score(policy, ["x"], [(1, 2)], [12])
 
 
 # -- sampling ------------------------------------------------------------------------------------------------
 
 
-def test_sampling_and_scoring_agree(policy: LLMPolicy) -> None:
-    """The sampler continues from cached keys and values; the scorer reads prompt and answer at once."""
-    rng = np.random.default_rng(0)
-    rows = [(i, j) for i in range(len(TEXTS)) for j in range(len(SETS))] * 3
-    prompts, legal = prompts_of(policy, [TEXTS[i] for i, _ in rows]), [SETS[j] for _, j in rows]
-    drawn = Choices(policy).sample(prompts, legal, lambda depth: rng.random(len(rows)))
-    assert all(action in allowed for action, allowed in zip(drawn.actions, legal, strict=True))
-    with torch.no_grad():
-        scored = Choices(policy).evaluate(prompts, legal, drawn.actions.tolist())
-    assert torch.allclose(drawn.log_probs, scored.log_probs, atol=1e-5)
-    assert torch.allclose(drawn.hidden, scored.hidden, atol=1e-5)
-    assert drawn.log_probs.dtype == torch.float32 and drawn.actions.dtype == np.int64
-
-
 def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy) -> None:
     """It is multiplied over the path's branching nodes; a single legal action has none, so 1."""
     rng = np.random.default_rng(1)
-    drawn = Choices(policy).sample(prompts_of(policy, TEXTS), SETS, lambda depth: rng.random(len(SETS)))
-    for i, (text, legal) in enumerate(zip(TEXTS, SETS, strict=True)):
+    drawn = draw(policy, TEXTS, SETS, rng.random)
+    for text, legal, one, action in zip(TEXTS, SETS, drawn, actions_of(policy, drawn), strict=True):
         with torch.no_grad():
             masses = whole_tree(policy, text, legal).masses
-        assert float(drawn.legal_mass[i]) == pytest.approx(
-            float(masses[legal.index(int(drawn.actions[i]))].exp()), abs=1e-5
-        )
-    assert drawn.legal_mass[2] == 1.0 and float(drawn.legal_mass[1]) < 1.0
+        assert one.legal_mass == pytest.approx(float(masses[legal.index(action)].exp()), abs=1e-5)
+    assert drawn[2].legal_mass == 1.0 and drawn[1].legal_mass < 1.0
 
 
 def test_log_mass_is_along_the_whole_answer(policy: LLMPolicy) -> None:
     """Forced tokens and the end of turn count, and so does an only action, which leaves nothing to choose."""
     actions = [legal[-1] for legal in SETS]
-    scored = Choices(policy).evaluate(prompts_of(policy, TEXTS), SETS, actions, mass=True)
+    scored = score(policy, TEXTS, SETS, actions, mass=True)
     with torch.no_grad():
         wholes = [whole_tree(policy, text, legal) for text, legal in zip(TEXTS, SETS, strict=True)]
     expected = [float(whole.answer_masses[-1].exp()) for whole in wholes]
     assert scored.log_mass.exp().tolist() == pytest.approx(expected, rel=1e-4)
     assert all(0 < mass < 1 for mass in expected)
-    plain = Choices(policy).evaluate(prompts_of(policy, TEXTS), SETS, actions)
+    plain = score(policy, TEXTS, SETS, actions)
     assert plain.log_mass is None
-    for name in ("log_probs", "entropy", "hidden", "nodes"):
+    for name in ("log_probs", "entropy", "hidden", "child_log_probs"):
         assert torch.allclose(getattr(scored, name), getattr(plain, name), atol=1e-4)
 
 
 def test_log_mass_in_parts_has_the_same_gradient(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     def gradient() -> torch.Tensor:
         policy.zero_grad()
-        scored = Choices(policy).evaluate(
-            prompts_of(policy, TEXTS), SETS, [legal[0] for legal in SETS], mass=True
-        )
-        scored.log_mass.sum().backward()
+        score(policy, TEXTS, SETS, [legal[0] for legal in SETS], mass=True).log_mass.sum().backward()
         return torch.cat([p.grad.flatten() for p in policy.adapter_parameters()])
 
     whole = gradient()
-    monkeypatch.setattr(nodes, "LOGITS_LEARNED_FROM", 2 * len(policy.codec.tokenizer))
+    monkeypatch.setattr(base, "LOGITS_LEARNED_FROM", 2 * len(policy.codec.tokenizer))
     parts = gradient()
     assert float((parts - whole).norm() / whole.norm()) < 1e-5 and float(whole.norm()) > 0
 
@@ -190,11 +169,11 @@ def test_log_mass_in_parts_has_the_same_gradient(policy: LLMPolicy, monkeypatch:
 def test_one_decision_divides_the_unit_interval(policy: LLMPolicy) -> None:
     """With u = (i + 1/2) / N, an action of probability p is drawn N p times, up to rounding at its ends."""
     n, legal = 1000, (0, 1, 2)
-    prompts = prompts_of(policy, ["x"])
-    (p,) = Choices(policy).distribution(prompts, [legal])
-    drawn = Choices(policy).sample(prompts * n, [legal] * n, lambda depth: (np.arange(n) + 0.5) / n)
-    assert np.abs(np.bincount(drawn.actions, minlength=3) - n * p).max() <= 1
-    assert (np.diff(drawn.actions) >= 0).all()  # ascending with the uniform
+    (p,) = policy.distribution(["x"], [legal])
+    drawn = draw(policy, ["x"] * n, [legal] * n, lambda size: (np.arange(n) + 0.5) / n)
+    actions = actions_of(policy, drawn)
+    assert np.abs(np.bincount(actions, minlength=3) - n * p).max() <= 1
+    assert (np.diff(actions) >= 0).all()  # ascending with the uniform
 
 
 def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
@@ -203,10 +182,9 @@ def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
     Padding is never taken: the narrower node is padded to the wider one's five children.
     """
     legal: list[Legal] = [(1, 2), (0, 1, 2, 3, 4)]
-    prompts = prompts_of(policy, ["x", "y"])
     for uniform, expected in ((0.0, [1, 0]), (np.nextafter(1.0, 0.0), [2, 4]), (1.0, [2, 4])):
-        drawn = Choices(policy).sample(prompts, legal, lambda depth, u=uniform: np.full(2, u))
-        assert drawn.actions.tolist() == expected
+        drawn = draw(policy, ["x", "y"], legal, lambda size, u=uniform: np.full(2, u))
+        assert actions_of(policy, drawn) == expected
 
 
 @pytest.mark.parametrize(
@@ -224,23 +202,20 @@ def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
 )
 def test_forwards_of_a_sample(policy: LLMPolicy, legal: Legal, expected: int) -> None:
     with forwards(policy) as shapes:
-        drawn = Choices(policy).sample(
-            prompts_of(policy, ["x"]), [legal], lambda depth: np.full(1, np.nextafter(1.0, 0.0))
-        )
+        drawn = draw(policy, ["x"], [legal], lambda size: np.full(1, np.nextafter(1.0, 0.0)))
     # The highest uniform takes the highest token, so the largest id: end-of-turn comes before digits.
-    assert drawn.actions.tolist() == [legal[-1]]
+    assert actions_of(policy, drawn) == [legal[-1]]
     assert len(shapes) == expected and all(rows == 1 for rows, _ in shapes)
 
 
 def test_repeated_states_and_actions_that_begin_alike_share_a_read(policy: LLMPolicy) -> None:
     """Answers through "1" are read on once per level, not once per sample."""
-    n = 50
-    prompts = prompts_of(policy, ["x", "seat 0"]) * n
-    legal, noise = [(0, 1, 2)] * 2 * n, np.linspace(0, 0.99, 2 * n)
+    n, texts, legal = 100, ["x", "seat 0"] * 50, [(0, 1, 2)] * 100
+    noise = np.linspace(0, 0.99, n)
     with forwards(policy) as shapes:
-        drawn = Choices(policy).sample(prompts, legal, lambda depth: noise)
-        Choices(policy).evaluate(prompts, legal, drawn.actions.tolist())
-        Choices(policy).sample(prompts[:1] * 2 * n, [(1, 12, 15)] * 2 * n, lambda depth: noise)
+        drawn = draw(policy, texts, legal, lambda size: noise)
+        score(policy, texts, legal, actions_of(policy, drawn))
+        draw(policy, ["x"] * n, [(1, 12, 15)] * n, lambda size: noise)
     assert [rows for rows, _ in shapes] == [2, 2, 1, 1]
 
 
@@ -254,16 +229,17 @@ def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: L
     With at most one branching node, every action's own sum is exact.
     """
     text = f"seat 0{asked(legal[:8])}"  # it is read once for each action
-    prompts = prompts_of(policy, [text])
     with torch.no_grad():
-        scored = evaluate_all(policy, text, legal)
-    (p,) = Choices(policy).distribution(prompts, [legal])
+        scored = score_all(policy, text, legal)
+    (p,) = policy.distribution([text], [legal])
+    (q,) = policy.distribution([text], [legal], adapters=BASE)
     with as_reference(policy):
-        (q,) = Choices(policy).distribution(prompts, [legal])
-        reference = evaluate_all(policy, text, legal)
+        reference = score_all(policy, text, legal)
     entropy, divergence = -(p * np.log(p)).sum(), (p * np.log(p / q)).sum()
-    paths_entropy, paths_divergence = scored.entropy.numpy(), scored.kl_to(reference).numpy()
-    assert torch.equal(scored.kl_to(scored), torch.zeros(len(legal)))
+    paths_entropy, paths_divergence = (
+        scored.sum(each).numpy() for each in (scored.entropy, kl(scored, reference))
+    )
+    assert not kl(scored, scored).any()
     assert (p * paths_entropy).sum() == pytest.approx(entropy, abs=1e-5)
     assert (p * paths_divergence).sum() == pytest.approx(divergence, abs=1e-5)
     if len(legal) > 1:
@@ -278,22 +254,22 @@ def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: L
 def test_reference_rows_may_be_wider(policy: LLMPolicy) -> None:
     """A rollout's table is padded to the rollout's widest node, a minibatch to its own."""
     with torch.no_grad():
-        scored = evaluate_all(policy, "x", (1, 2, 12))
+        scored = score_all(policy, "x", (1, 2, 12))
     with as_reference(policy):
-        narrow = evaluate_all(policy, "x", (1, 2, 12)).nodes
+        narrow = score_all(policy, "x", (1, 2, 12)).child_log_probs
     wide = torch.nn.functional.pad(narrow, (0, 7), value=-torch.inf)
-    assert torch.equal(scored.kl_to(wide), scored.kl_to(narrow))
-    assert torch.isfinite(scored.kl_to(wide)).all()
+    assert torch.equal(kl(scored, wide), kl(scored, narrow))
+    assert torch.isfinite(kl(scored, wide)).all()
 
 
 def test_nodes_of_a_turn_follow_its_path(policy: LLMPolicy) -> None:
     """Among 1, 2, 12, 123, action 12 passes three branching nodes and 2 passes one; an only 7 passes none."""
     legal = (1, 2, 12, 123)
     with torch.no_grad():
-        scored = Choices(policy).evaluate(prompts_of(policy, ["x"] * 3), [legal, (7,), legal], [12, 7, 2])
-    assert scored.owners.tolist() == [0, 0, 0, 2] and scored.nodes.shape == (4, 2)
-    assert scored.log_probs[1] == 0 and scored.entropy[1] == 0
-    assert torch.allclose(scored.nodes.exp().sum(-1), torch.ones(4))
+        scored = score(policy, ["x"] * 3, [legal, (7,), legal], [12, 7, 2])
+    assert scored.owners.tolist() == [0, 0, 0, 2] and scored.child_log_probs.shape == (4, 2)
+    assert scored.sum(scored.log_probs)[1] == 0 and scored.sum(scored.entropy)[1] == 0
+    assert torch.allclose(scored.child_log_probs.exp().sum(-1), torch.ones(4))
 
 
 def gradients(policy: LLMPolicy, loss: Tensor) -> list[Tensor]:
@@ -304,7 +280,7 @@ def gradients(policy: LLMPolicy, loss: Tensor) -> list[Tensor]:
 def test_gradients_are_those_of_brute_force(policy: LLMPolicy) -> None:
     legal = (1, 2, 12, 123)
     expected = gradients(policy, whole_tree(policy, "seat 0", legal).log_probs.sum())
-    scored = gradients(policy, evaluate_all(policy, "seat 0", legal).log_probs.sum())
+    scored = gradients(policy, score_all(policy, "seat 0", legal).log_probs.sum())
     assert len(expected) == len(scored) > 0
     for a, b in zip(expected, scored, strict=True):
         assert torch.allclose(a, b, atol=1e-4, rtol=1e-3)
@@ -313,25 +289,25 @@ def test_gradients_are_those_of_brute_force(policy: LLMPolicy) -> None:
 @pytest.mark.parametrize("what", ["log_probs", "entropy", "kl"])
 def test_gradients_are_finite_where_nodes_are_padded(policy: LLMPolicy, what: str) -> None:
     """A node of two children beside one of ten has eight columns of −inf, and −inf · 0 is NaN."""
-    prompts, legal = prompts_of(policy, ["x", "y"]), [(1, 2), tuple(range(10))]
+    legal: list[Legal] = [(1, 2), tuple(range(10))]
     with as_reference(policy):
-        reference = Choices(policy).evaluate(prompts, legal, [1, 9])
-    scored = Choices(policy).evaluate(prompts, legal, [1, 9])
-    loss = scored.kl_to(reference) if what == "kl" else getattr(scored, what)
-    assert torch.isinf(scored.nodes).any()
+        reference = score(policy, ["x", "y"], legal, [1, 9])
+    scored = score(policy, ["x", "y"], legal, [1, 9])
+    loss = kl(scored, reference) if what == "kl" else getattr(scored, what)
+    assert torch.isinf(scored.child_log_probs).any()
     found = gradients(policy, loss.sum())
     assert found and all(torch.isfinite(g).all() for g in found) and any(g.abs().max() > 0 for g in found)
 
 
 def test_logits_of_many_nodes_are_made_in_parts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     """A greedy choice reads all nodes: with a large vocabulary their logits would not fit into memory."""
-    prompts, legal = prompts_of(policy, ["x", "seat 0", "y"]), [(0, 1, 2), (1, 12, 123), (0, 15)]
-    whole = Choices(policy).distribution(prompts, legal)
+    texts, legal = ["x", "seat 0", "y"], [(0, 1, 2), (1, 12, 123), (0, 15)]
+    whole = policy.distribution(texts, legal)
     counted: list[int] = []
     logits = policy.engine.logits
     monkeypatch.setattr(policy.engine, "logits", lambda h: counted.append(len(h)) or logits(h))
     monkeypatch.setattr("gamespiel.agents.engines.nodes.LOGITS_AT_ONCE", 2 * len(policy.codec.tokenizer))
-    parts = Choices(policy).distribution(prompts, legal)
+    parts = policy.distribution(texts, legal)
     assert max(counted) == 2 and len(counted) > 1
     assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(whole, parts, strict=True))
 

@@ -110,20 +110,27 @@ def test_digits_that_merge_with_one_another_or_the_prompts_end_are_refused(
 
 
 def test_digits_of_two_tokens_and_a_turn_that_cannot_end_are_refused() -> None:
+    """Digits in threes are for names only."""
     own = tokenizer()
     own.backend_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("_", prepend_scheme="always")
-    with pytest.raises(TokenBoundaryError, match=r"digits \['0', .* are not one token each"):
-        ChatCodec(own)
-    with pytest.raises(TokenBoundaryError, match="names no eos_token"):
-        ChatCodec(tokenizer(eos_token=None))
+    for wrong, message in (
+        (own, r"digits \['0', .* are not one token each"),
+        (tokenizer(eos_token=None), "names no eos_token"),
+        (llama(), r"tokenises '12' .* splits digits .*, or env\.answer: name"),
+    ):
+        with pytest.raises(TokenBoundaryError, match=message):
+            ChatCodec(wrong)
+    codec = ChatCodec(llama(), numbers=False)
+    spelt = codec.tokenizer.convert_ids_to_tokens(codec.encode_answer("Bet 123"))
+    assert spelt == ["Bet", "Ġ", "123", "<|eot_id|>"]
 
 
 def test_answers_that_are_no_numbers_are_checked_too() -> None:
     """ "\\n" and "a" merge, "\\n" and "b" do not; neither is a digit."""
-    codec = ChatCodec(tokenizer(("\n", "a")))
+    codec = ChatCodec(tokenizer(("\n", "a")), numbers=False)
     assert codec.encode_answer("b") == (codec.tokenizer.convert_tokens_to_ids("b"), 0)
-    with pytest.raises(TokenBoundaryError, match="tokenises 'a' after a prompt"):
-        codec.encode_answer("a")
+    with pytest.raises(TokenBoundaryError, match=r"tokenises 'ab' after a prompt.*or env\.answer: id"):
+        codec.encode_answer("ab")
 
 
 def test_pickles() -> None:
@@ -214,16 +221,6 @@ def test_all_prompts_end_alike() -> None:
     assert codec.prompt_text("an ace").endswith("aassistant\n")
     with pytest.raises(ChatTemplateError, match=r"ends a prompt with .*kassistant\\n', and another with"):
         codec.encode_prompt("king")
-
-
-def test_digits_in_threes_are_for_names_only_and_names_that_merge_suggest_numbers() -> None:
-    with pytest.raises(TokenBoundaryError, match=r"tokenises '12' .* splits digits .*, or env\.answer: name"):
-        ChatCodec(llama())
-    codec = ChatCodec(llama(), numbers=False)
-    spelt = codec.tokenizer.convert_ids_to_tokens(codec.encode_answer("Bet 123"))
-    assert spelt == ["Bet", "Ġ", "123", "<|eot_id|>"]
-    with pytest.raises(TokenBoundaryError, match=r"tokenises 'ab' after a prompt.*or env\.answer: id"):
-        ChatCodec(tokenizer(("\n", "a")), numbers=False).encode_answer("ab")
 
 
 # -- control tokens in texts ---------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ from gamespiel.agents.models import BASE
 from gamespiel.agents.models.loading import load_base
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.tokens.codec import TokenBoundaryError
 from task_gym.errors import ArgumentError
 from task_gym.wrappers import NamedActions
 from tests.agents.families import FAMILIES, parametrize_families
@@ -185,7 +184,7 @@ def learner(family: str, reading: str, folder: Path) -> LLMPPO:
     model = {"model_name": FAMILIES[family].save(folder), "random_weights": True, "reading": reading}
     keywords = {"model": model, "lora": {"r": 4}, "answer": answer}
     env = Stairs if answer == "id" else kuhn
-    return make_ppo(env, adapters=0.1, batch_size=16, mini_batch_size=5, policy_kwargs=keywords)
+    return make_ppo(env, adapters=0.1, batch_size=8, mini_batch_size=5, policy_kwargs=keywords)
 
 
 @parametrize_families(FAMILIES, AT_ONCE)
@@ -213,12 +212,6 @@ def test_a_step_of_training(family: str, reading: str, tmp_path: Path) -> None:
     logged = model.logger.name_to_value
     assert all(np.isfinite(value) for value in logged.values() if isinstance(value, float))
     assert logged["train/kl_ref"] > 0 and logged["train/actor_grad_norm"] > 0
-
-
-def test_llama_3_answers_by_name_alone(tmp_path: Path) -> None:
-    folder = FAMILIES["llama3"].save(tmp_path)
-    with pytest.raises(TokenBoundaryError, match=r"splits digits .*env\.answer: name"):
-        make_ppo(policy_kwargs={"model": {"model_name": folder, "random_weights": True}})
 
 
 @parametrize_families(FAMILIES, AT_ONCE)

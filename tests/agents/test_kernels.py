@@ -27,16 +27,11 @@ from gamespiel.agents.engines.kernels import (
     using,
 )
 from gamespiel.agents.engines.token_tree import TokenTree
-from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.models import BASE, NEWEST
 from gamespiel.agents.models.memory_plan import ONE_TILE
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.decisions import Decision
-from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import ConfigError, from_dict
-from gamespiel.config.sections import EnvConfig
-from gamespiel.environments.making import copies
 from task_gym.errors import ArgumentError
 from tests.agents.cards import card
 from tests.agents.families import FAMILIES, SIZES
@@ -150,20 +145,19 @@ def read_all(policy: LLMPolicy, sequences: Sequence[tuple[int, ...]]) -> tuple[T
 
 
 def test_in_bfloat16_no_more_is_rounded_away(tmp_path: Path) -> None:
-    """Squared distances from float32 are summed over families and trees: one tree's is mostly chance."""
-    squares = {names: np.zeros(2) for names in ((), *CHOICES)}
-    for family in SHAPES:
-        low, high = (make(tmp_path, family, dtype=dtype) for dtype in ("bfloat16", "float32"))
-        randomise(low, 0.01)
-        with torch.no_grad():
-            for ours, theirs in zip(high.model.parameters(), low.model.parameters(), strict=True):
-                ours.copy_(theirs)
-        for sequences in map(draw_sequences, range(8)):
-            exact = read_all(high, sequences)
-            for names, total in squares.items():
-                with using(low, names):
-                    pairs = zip(read_all(low, sequences), exact, strict=True)
-                    total += [relative(ours, theirs) ** 2 for ours, theirs in pairs]
+    """Squared distances from float32 are summed over trees: one tree's is mostly chance."""
+    squares = {names: np.zeros(2) for names in ((), *((name,) for name in LAYER_KERNELS), NAMES)}
+    low, high = (make(tmp_path, dtype=dtype) for dtype in ("bfloat16", "float32"))
+    randomise(low, 0.01)
+    with torch.no_grad():
+        for ours, theirs in zip(high.model.parameters(), low.model.parameters(), strict=True):
+            ours.copy_(theirs)
+    for sequences in map(draw_sequences, range(10)):
+        exact = read_all(high, sequences)
+        for names, total in squares.items():
+            with using(low, names):
+                pairs = zip(read_all(low, sequences), exact, strict=True)
+                total += [relative(ours, theirs) ** 2 for ours, theirs in pairs]
     plain = squares.pop(())
     for names, total in squares.items():
         assert (np.sqrt(total / plain) <= 1.25).all(), names
@@ -201,37 +195,32 @@ class Calls(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def count(policy: LLMPolicy, names: Sequence[str], counting: Any, gradients: bool) -> int:
-    """Returns what is counted while decisions are scored, and on the way back too if ``gradients``."""
-    decisions = decide(policy)
-    with using(policy, names), torch.set_grad_enabled(gradients):
-        policy.scorer.score(decisions)  # now matrices are cast
-        with counting:
-            log_probs = policy.scorer.score(decisions).log_probs
-            if gradients:
-                gradient_of(policy, log_probs.sum())
-    return int(counting.count)
-
-
-@pytest.mark.parametrize("gradients", [False, True], ids=["forward", "both ways"])
-def test_a_layer_has_fewer_operations(
-    gradients: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A layer's operations are what a model of four layers has more than one of three."""
+def test_a_layer_has_fewer_operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layer's operations are what a model of four layers has more than one of three, forth and back."""
     policies = []
     for layers in (3, 4):
         monkeypatch.setitem(SIZES, "num_hidden_layers", layers)
         policies.append(make(tmp_path, dtype="bfloat16"))
+    decisions = decide(policies[0])[:2]
 
-    def count_layer(names: Sequence[str], counting: type[Any]) -> int:
-        three, four = (count(policy, names, counting(), gradients) for policy in policies)
-        return four - three
+    def count_layer(names: Sequence[str], counting: type[Any]) -> np.ndarray[Any, Any]:
+        """Returns what is counted while decisions are scored, and then on the way back, of one layer."""
+        counts = []
+        for policy in policies:
+            with using(policy, names):
+                policy.scorer.score(decisions)  # now matrices are cast
+                with counting() as forth:
+                    log_probs = policy.scorer.score(decisions).log_probs
+                with counting() as back:
+                    gradient_of(policy, log_probs.sum())
+            counts.append(np.array([forth.count, forth.count + back.count]))
+        return counts[1] - counts[0]
 
     plain = count_layer((), Operations)
     alone = [count_layer([name], Operations) for name in ("one_tile", "added_masks", "lean_adapters")]
-    assert max(alone) < plain
-    assert count_layer(LAYER_KERNELS, Operations) < min(alone)
-    assert count_layer(["fused_norms"], Calls) < count_layer((), Calls)
+    assert (np.max(alone, axis=0) < plain).all()
+    assert (count_layer(LAYER_KERNELS, Operations) < np.min(alone, axis=0)).all()
+    assert (count_layer(["fused_norms"], Calls) < count_layer((), Calls)).all()
 
 
 def test_an_optimizer_step_is_fewer_operations_and_the_same(tmp_path: Path) -> None:
@@ -333,7 +322,6 @@ def test_kernels_are_a_setting_of_a_policy_that_is_saved(tmp_path: Path) -> None
         assert list_active(again) == ("one_tile",)
     assert list_active(again) == ("fused_norms", "fused_adam")
     assert from_dict({"model": {"kernels": ["one_tile"]}}).model.kernels == ("one_tile",)
-    assert from_dict({}).model.kernels == ()
 
 
 @pytest.mark.parametrize(
@@ -434,9 +422,9 @@ def test_rows_beyond_the_budget_are_not_padded(low: LLMPolicy) -> None:
     assert padded == [round_row(padded[0])] and round_row(widths[1]) == padded[0] > widths[1]
 
 
-@pytest.mark.parametrize("kernels", [("graphs",), ("graphs", "lean_adapters")], ids="+".join)
-def test_a_graph_sees_adapters_that_change(kernels: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_graph_sees_adapters_that_change(tmp_path: Path) -> None:
     """The first forward of a shape is not captured. Published adapters have other memory than a graph's."""
+    kernels = ("graphs", "lean_adapters")
     with card() as seen:
         policy, twin = (make(tmp_path, device="cuda", dtype="bfloat16") for _ in range(2))
         seen.working = True
@@ -485,17 +473,3 @@ def test_a_forward_that_cannot_be_captured(tmp_path: Path) -> None:
             CaptureError, match=r"'graphs': .* 768 tokens .* capturing; allowed: model\.kernels"
         ):
             probabilities(policy, NEWEST)
-
-
-@pytest.mark.trains
-def test_thirty_steps_of_leduc_have_at_most_ten_shapes() -> None:
-    env = EnvConfig(game="leduc_poker", opponent="random", rules=True)
-    model = LLMPPO(
-        LLMPolicy, TextVecEnv(copies(env, 8)),
-        hyperparameters=Hyperparameters(batch_size=8, ppo_epochs=1, num_train_steps=30),
-        policy_kwargs={"model": {"reading": "shared", "kernels": ("graphs",)}},
-    )  # fmt: skip
-    with recording_widths(model.policy) as widths:
-        model.learn()
-    assert model.step == 30 and len(widths) > 100
-    assert len(set(widths)) <= 10

@@ -167,14 +167,12 @@ def json_equal(path: Path, run: Path) -> bool:
         ({"step": True}, "step is True: "),
         ({"num_timesteps": -1}, "num_timesteps is -1: "),
         ({"seconds": float("inf")}, r"seconds\S* is inf: "),
-        ({"base": {"model_name": 5, "r": 1, "lora_alpha": 1.0}}, "base.model_name is 5: "),
-        ({"tokens": {"tokens_per_forward": {"given": "1"}}}, "tokens.tokens_per_forward.given is '1': "),
         ({"tokens": {}}, "tokens.tokens_per_forward is missing"),
         ({"backoff": {"rate_factor": -1}}, r"backoff.rate_factor\S* is -1: "),
         ({"parts": ...}, "parts is missing"),
         ({"pool": [{"step": 1}]}, "pool.0.games is missing"),
     ],
-    ids=["a list", "deep", "no UTF-8", "many digits", "empty", *["a field"] * 10],
+    ids=["a list", "deep", "no UTF-8", "many digits", "empty", *["a field"] * 8],
 )
 def test_a_state_that_none_has_is_named(
     content: bytes | dict[str, object], message: str, trained: LLMPPO, saved: Path, tmp_path: Path

@@ -220,8 +220,12 @@ def test_positions_are_those_of_the_configuration(config: PretrainedConfig, posi
 
 
 def test_a_prompt_and_its_answer_fit_the_positions(tmp_path: Path) -> None:
-    """64 positions: actions of up to three digits leave 61 for a prompt, and 61 are read."""
-    model = policy(saved(tmp_path, gpt2(64)), "c_attn")
+    """64 positions: actions of up to three digits leave 61 for a prompt, and 61 are read.
+
+    Replies of 40 tokens leave 24. Names are as long as the state says.
+    """
+    settings = saved(tmp_path, gpt2(64))
+    model = policy(settings, "c_attn")
     masks = masks_of([(7, 129)], 130)
     longest = "x" * (61 - PROMPT)
     drawn = model.decide([longest], masks, same_noise(0.9, 1))
@@ -232,20 +236,13 @@ def test_a_prompt_and_its_answer_fit_the_positions(tmp_path: Path) -> None:
         model.decide([longest + "x"], masks, same_noise(0.9, 1))
     with pytest.raises(PromptLengthError, match=r"^a prompt has 62 tokens"):
         model.prompts(torch.ones(1, 62, dtype=torch.int32))
-
-
-def test_a_reply_needs_positions_too(tmp_path: Path) -> None:
-    settings = saved(tmp_path, gpt2(64))
     model = policy(settings, "c_attn", decode="text", max_new_tokens=40)
     assert len(model.prompts(["x" * (24 - PROMPT)])[0]) == 24
     with pytest.raises(PromptLengthError, match=r"at most 24: .* 40 are for the answer"):
         model.prompts(["x" * (25 - PROMPT)])
     with pytest.raises(PromptLengthError, match=r"19 tokens .* at most 14"):
         policy(settings, "c_attn", decode="text", max_new_tokens=50)
-
-
-def test_a_name_longer_than_the_positions_is_an_error(tmp_path: Path) -> None:
-    model = policy(saved(tmp_path, gpt2(64)), "c_attn", answer="name", actions=3)
+    model = policy(settings, "c_attn", answer="name", actions=3)
     text = NamedText("x", ["a" * 50 + "b", "a" * 50 + "c"])
     with pytest.raises(ContextLengthError, match=r"of 70 tokens .* at most 64, the model's positions"):
         model.decide([text], masks_of([(0, 1)], 3), same_noise(0.9, 1))

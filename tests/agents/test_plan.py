@@ -1,30 +1,35 @@
-"""The memory plan, compared with what autograd keeps, with quantised weights, and with measured peaks."""
+"""Architectures without weights, and the memory plan: compared with models, autograd and counted tensors."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 from torch import nn
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from gamespiel.agents.engines import Budgets, make_engine, shared, tree_attention
+from gamespiel.agents.engines import Budgets, make_engine, tree_attention
 from gamespiel.agents.models import memory_plan as planned
 from gamespiel.agents.models import quantization
-from gamespiel.agents.models.adapters import LoraSettings, add_adapters
-from gamespiel.agents.models.architectures import KNOWN, Architecture, architecture_of, from_config
-from gamespiel.agents.models.loading import DTYPES
+from gamespiel.agents.models.adapters import ALL_LINEAR, LoraSettings, add_adapters
+from gamespiel.agents.models.architectures import (
+    FAMILIES,
+    KNOWN,
+    Architecture,
+    architecture_of,
+    from_config,
+)
+from gamespiel.agents.models.loading import DTYPES, TINY, ModelError
 from gamespiel.agents.models.memory_plan import (
     Load,
     MemoryPlan,
+    adapter_parameters,
     bytes_kept_per_token,
     cast_adapters,
     plan,
@@ -34,11 +39,10 @@ from gamespiel.agents.models.optimizer import write_moments
 from gamespiel.agents.models.quantization import Quantization
 from gamespiel.config import resolve
 from gamespiel.training.planning import load_of
-from tests.agents import peaks
+from tests.agents import ggufs
 from tests.agents.families import parametrize_families
 from tests.agents.live import EfficientAttention, Live
 
-ROOT = Path(__file__).parents[2]
 SMALL = {
     "vocab_size": 50, "hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 4, "head_dim": 32,
     "num_key_value_heads": 4, "tie_word_embeddings": True,
@@ -79,7 +83,6 @@ def kept(model: Any, tokens: int) -> int:
 @parametrize_families(("qwen2", "qwen3"), ("llama", "gemma3_text"))
 def test_a_layer_keeps_what_the_formula_says(family: str, kind: str) -> None:
     """The third layer's share, of a row of one tile: each token gathers the keys of ``TILE`` tokens."""
-    assert planned.TILE == shared.TILE
     dtype, _, bits = kind.partition(" ")
     sizes = {"num_key_value_heads": 2}
     made = [model_of(family, layers, dtype, int(bits) if bits else None, **sizes) for layers in (2, 3)]
@@ -106,7 +109,7 @@ def test_adapters_on_fewer_modules_keep_fewer_inputs() -> None:
 
 
 def test_checkpointing_keeps_the_layers_inputs_and_one_layer() -> None:
-    load = Load(architecture_of(peaks.NAME), tokens_per_backward=1000)
+    load = Load(architecture_of("HuggingFaceTB/SmolLM2-135M-Instruct"), tokens_per_backward=1000)
     layer = 1000 * sum(bytes_kept_per_token(load).values()) + cast_adapters(load)
     made = plan(load)
     # 30 layers; a layer's input is 576 numbers of 2 bytes.
@@ -137,18 +140,6 @@ def test_quantised_weights_have_the_planned_bytes(bits: int, nested: bool) -> No
     held = {id(module.weight) for module in linears.values()}
     total += sum(p.nbytes for p in model.parameters() if id(p) not in held)
     assert weights(Load(architecture, bits=bits, nested=nested)) == total
-
-
-@pytest.mark.parametrize(
-    ("bits", "nested", "per_weight"),
-    # Nested: 4 bits, 8 per block of 64, and 32 per 256 of these.
-    [(4, False, 4 + 32 / 64), (4, True, 4 + 8 / 64 + 32 / 64 / 256), (None, False, 16)],
-)
-def test_bits_per_weight(bits: int | None, nested: bool, per_weight: float) -> None:
-    model = architecture_of("Qwen/Qwen3-4B")
-    rest = 2 * model.other_parameters
-    found = 8 * (weights(Load(model, bits=bits, nested=nested)) - rest) / model.linear_parameters
-    assert found == pytest.approx(per_weight, rel=1e-6)
 
 
 def test_a_checkpoint_on_disk(tmp_path: Path) -> None:
@@ -197,7 +188,8 @@ def test_qwen3_4b_by_hand() -> None:
     made = plan(Load(architecture_of("Qwen/Qwen3-4B"), gradient_checkpointing=True, tokens_per_backward=1000))
     assert made.weights == 2 * 4_022_468_096
     trained = 33_030_144 + 2561
-    assert (made.adapters, made.optimizer, made.on_disk) == (4 * trained, 8 * trained, 12 * trained)
+    parts = (made.adapters, made.gradients, made.optimizer, made.on_disk, made.kept_on_disk)
+    assert parts == (4 * trained, 4 * trained, 8 * trained, 12 * trained, 4 * 12 * trained)
     assert made.cache == 2 * 2 * 1024 * (16_384 * 36 + 256 * 512)
     norms, heads = 2 * (4 * 2560 + 4), 4 * (4096 + 1024 + 40)
     adapters = 2 * (16 * 7 + 2560 + 4096 + 2560 + 9728)
@@ -215,7 +207,8 @@ def test_captured_forwards_of_qwen3_4b_by_hand() -> None:
     per_token = 2 * 4 * 9728 + 4 * 2560 + 2048 * (8 + 1 + 4)
     assert made.graphs == 2048 * (per_token + 7 * 2 * 2560)
     assert made.always - plan(load).always == made.graphs
-    assert plan(replace(load, graphs=True, on_gpu=False)).graphs == 0
+    on_cpu = plan(replace(load, graphs=True, on_gpu=False))
+    assert on_cpu.graphs == on_cpu.context == 0
 
 
 # -- counted on a GPU's tensors ------------------------------------------------------------------------------
@@ -232,11 +225,7 @@ def test_tensors_of_a_gpu_stay_within_the_plan(preset: str, monkeypatch: pytest.
     config = resolve(preset)
     load = load_of(config)
     load = replace(load, architecture=replace(load.architecture, layers=6))
-    keys = KNOWN[config.model.model_name] | {"num_hidden_layers": 6}
-    family = keys["model_type"]
-    sizes = {key: value for key, value in keys.items() if key not in ("model_type", "dtype")}
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(CONFIG_MAPPING[family](**sizes))
+    model: Any = built({**KNOWN[config.model.model_name], "num_hidden_layers": 6})
     model = add_adapters(model.to(torch.bfloat16).requires_grad_(False).eval(), LoraSettings(), 0)
     for parameter in model.parameters():
         if parameter.requires_grad:
@@ -273,31 +262,103 @@ def prompts_of(tokens: int, length: int, own: int = 64) -> list[tuple[int, ...]]
     return [(*beginning, i, *[3] * (own - 1)) for i in range((tokens - len(beginning)) // own)]
 
 
-# -- measured ------------------------------------------------------------------------------------------------
+# -- architectures -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.memory
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_measured_peaks() -> None:
-    """In float32: on some processors, other types take kernels with memory of their own.
+PARAMETERS = {
+    "HuggingFaceTB/SmolLM2-135M-Instruct": 134_515_008,
+    "Qwen/Qwen2.5-0.5B-Instruct": 494_032_768,
+    "Qwen/Qwen2.5-1.5B-Instruct": 1_543_714_304,
+    "Qwen/Qwen2.5-3B-Instruct": 3_085_938_688,
+    "Qwen/Qwen3-0.6B": 596_049_920,
+    "Qwen/Qwen3-1.7B": 1_720_574_976,
+    "Qwen/Qwen3-4B": 4_022_468_096,
+    "Qwen/Qwen3-32B": 32_762_123_264,
+    "meta-llama/Llama-3.2-1B-Instruct": 1_235_814_400,
+    "meta-llama/Llama-3.2-3B-Instruct": 3_212_749_824,
+    "google/gemma-3-1b-it": 999_885_952,
+}
+"""As the models' own weights have them."""
 
-    Freed memory is given back, so that live bytes count.
-    """
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.agents.peaks"],
-        cwd=ROOT, env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if "clear_refs" in done.stderr:
-        pytest.skip("this system does not let a process reset its peak of memory")
-    assert done.returncode == 0, done.stderr
-    tokens = peaks.SHARED + peaks.ROWS * peaks.OWN
-    load = Load(
-        replace(architecture_of(peaks.NAME), layers=peaks.LAYERS), "float32", tokens_per_backward=tokens,
-        tokens_per_forward=tokens, rows_backward=peaks.ROWS, rows_forward=peaks.ROWS,
-        prompt_tokens=peaks.SHARED + peaks.OWN, on_gpu=False,
-    )  # fmt: skip
-    made = plan(load)
-    checkpointed = plan(replace(load, gradient_checkpointing=True)).updating
-    expected = {"plain": made.updating, "checkpointed": checkpointed, "play": made.playing}
-    assert json.loads(done.stdout) == pytest.approx(expected, rel=0.2)
+
+def built(config: dict[str, Any]) -> Any:
+    """Returns the model without memory for its weights."""
+    keys = {key: value for key, value in config.items() if key not in ("model_type", "dtype")}
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(CONFIG_MAPPING[config["model_type"]](**keys))
+
+
+def count(model: Any, *, trained: bool = False) -> int:
+    return sum(p.numel() for p in model.parameters() if p.requires_grad or not trained)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_models_have_the_parameters_of_their_weights(name: str) -> None:
+    assert architecture_of(name).parameters == PARAMETERS[name] == count(built(dict(KNOWN[name])))
+
+
+def test_adapters_of_a_known_model() -> None:
+    """Rank 16 on all linear modules of Qwen2.5-3B: per layer 16 * (4096 + 2 * 2304 + 4096 + 3 * 13056)."""
+    name = "Qwen/Qwen2.5-3B-Instruct"
+    expected = 36 * 16 * (4096 + 2 * 2304 + 4096 + 3 * 13_056)
+    assert adapter_parameters(Load(architecture_of(name))) == expected == 29_933_568
+    with torch.device("meta"):
+        adapted = get_peft_model(
+            built(dict(KNOWN[name])), LoraConfig(task_type="CAUSAL_LM", r=16, target_modules=list(ALL_LINEAR))
+        )
+    assert count(adapted, trained=True) == expected
+
+
+SHORT = {
+    "vocab_size": 50, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "num_key_value_heads": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_a_configuration_leaves_out_is_the_familys_default(family: str) -> None:
+    variants: list[dict[str, Any]] = [{}, {"tie_word_embeddings": False}, {"num_key_value_heads": 1}]
+    if family not in ("qwen2", "mistral"):  # these do not read the key
+        variants.append({"attention_bias": True})
+    if family == "llama":
+        variants.append({"mlp_bias": True})
+    for variant in variants:
+        config = {"model_type": family, **SHORT, **variant}
+        assert from_config(config, family).parameters == count(built(config)), variant
+
+
+def test_the_embedded_model() -> None:
+    tiny = architecture_of("tiny")
+    assert (tiny.parameters, tiny.dtype) == (196_992, "float32")
+    assert tiny == architecture_of(str(TINY))
+
+
+@pytest.mark.parametrize(
+    ("kind", "family", "tied"),
+    [
+        ("llama", "llama", False),
+        ("qwen2", "qwen2", True),
+        ("qwen3", "qwen3", False),
+        ("gemma3", "gemma3_text", True),
+    ],
+)
+def test_the_metadata_of_a_gguf_file(kind: str, family: str, tied: bool, tmp_path: Path) -> None:
+    path = ggufs.write(tmp_path / "model.gguf", kind, kv_heads=2, tied=tied)
+    config = {
+        "model_type": family, "vocab_size": len(ggufs.vocabulary()), "hidden_size": ggufs.HIDDEN,
+        "intermediate_size": ggufs.INNER, "num_hidden_layers": ggufs.LAYERS,
+        "num_attention_heads": ggufs.HEADS, "num_key_value_heads": 2, "tie_word_embeddings": tied,
+        "dtype": "bfloat16",
+    }  # fmt: skip
+    assert architecture_of(str(path)) == from_config(config, "x")
+
+
+def test_models_that_are_not_known_here(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"'Qwen/Qwen3-4C' is not known here.*'Qwen/Qwen3-4B'\?"):
+        architecture_of("Qwen/Qwen3-4C")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen9"}))
+    with pytest.raises(ModelError, match=r"model_type 'qwen9'; allowed in a plan: llama, .*'qwen"):
+        architecture_of(str(tmp_path))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "hidden_size": 8}))
+    with pytest.raises(ModelError, match=r"a configuration without 'num_attention_heads'"):
+        architecture_of(str(tmp_path))

@@ -277,9 +277,6 @@ def test_token_ids_are_the_same_observation(policy: LLMPolicy) -> None:
     reader = LLMPolicy(env.observation_space, spaces.Discrete(N_ACTIONS), lambda _: 1e-3, lora={"r": 4})
     randomise(reader, 0.1)
     assert torch.equal(reader.get_distribution(ids, MASKS).probs, probs)
-
-
-def test_ids_of_padding_alone_are_an_error(policy: LLMPolicy) -> None:
     with pytest.raises(ValueError, match=r"rows \[1\] hold nothing but padding"):
         policy.prompts(np.array([[5, policy.codec.pad], [policy.codec.pad] * 2]))
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from gamespiel.agents.envs import TextEnvs
-from gamespiel.agents.learning.metrics import Means, rollout_metrics
+from gamespiel.agents.learning.metrics import rollout_metrics
 from gamespiel.agents.rollout import Episode, Turn, play
 from gamespiel.agents.sampling.decisions import Answer, Decision
 from gamespiel.agents.sampling.noise import episode_seeds
@@ -90,12 +90,6 @@ def test_an_episode_as_it_was_played() -> None:
     assert over and episode.final_observation == text and episode.info == info
     assert episode.total_reward == 1.0 and not episode.truncated and not episode.fault
     assert episode.group == ("stairs", 1)
-
-
-def test_nothing_is_played_after_the_callback_says_stop() -> None:
-    decide = Lowest()
-    assert play(TextVecEnv([Stairs] * 2), SEEDS, decide, lambda turns: len(decide.calls) < 3) is None
-    assert len(decide.calls) == 3
 
 
 def test_a_cut_episode_goes_on_in_the_critics_estimate() -> None:
@@ -182,15 +176,6 @@ def test_a_transcript_shows_what_was_answered() -> None:
     shown = [Episode(0, 0, turns=[turn], final_observation="won").transcript() for turn in turns]
     assert shown == ["x: 3\n\nwon", "x: Raise\n\nwon"]  # 3 is the second legal action
     assert Episode(0, 0, final_observation="over").transcript() == "over"
-
-
-def test_means_are_weighted() -> None:
-    """(1 · 3 + 5 · 1) / 4."""
-    means = Means()
-    means.add("a", 1.0, 3)
-    means.add("a", 5.0, 1)
-    means.record("b", 7.0)
-    assert means["a"] == 2.0 and dict(means.items()) == {"a": 2.0, "b": 7.0}
 
 
 # -- searching opponents -------------------------------------------------------------------------------------

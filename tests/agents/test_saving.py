@@ -119,6 +119,13 @@ def test_a_policy(tmp_path: Path) -> None:
     assert loaded.answer == "name" and loaded.betas == policy.betas
     assert loaded.observation_space == policy.observation_space and loaded.action_space == policy.action_space
     assert [group["lr_scale"] for group in loaded.optimizer.param_groups] == [1.0, 3.0]
+    policy = make_policy(space=UnicodeText(1000), adapters=0.1, max_new_tokens=6, temperature=0.8)
+    policy.save(tmp_path / "writer")
+    loaded = LLMPolicy.load(tmp_path / "writer")
+    assert (loaded.decode, loaded.max_new_tokens, loaded.temperature) == ("text", 6, 0.8)
+    said, hidden = policy.predict(["x", "y"], deterministic=True)
+    assert said.tolist() == loaded.predict(["x", "y"], deterministic=True)[0].tolist() and hidden is None
+    assert loaded.predict("x", deterministic=True)[0] == said[0] and isinstance(said[0], str)
 
 
 def test_pickles_are_not_read(tmp_path: Path) -> None:

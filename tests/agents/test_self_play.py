@@ -77,7 +77,8 @@ def test_each_seat_is_paid_its_own_score() -> None:
     """Pass, bet, pass: seat 0 folds and loses 1 chip of at most 2, whatever the cards.
 
     Scores are (return + 2) / 4: 0.25 and 0.75. Seat 0 moved last, so the environment paid it; seat 1's only
-    turn is paid afterwards. With λ = γ = 1 and values of 0.25, advantages are 0, 0 and 0.5.
+    turn is paid afterwards. With λ = γ = 1 and values of 0.25, advantages are 0, 0 and 0.5. After bet, pass
+    it is the other way round: seat 1 folds as the last to move.
     """
     (first, second), model = played((PASS, BET, PASS))
     assert [turn.action for turn in first.turns] == [PASS, PASS]
@@ -93,13 +94,8 @@ def test_each_seat_is_paid_its_own_score() -> None:
     buffer = model.rollout_buffer
     assert np.allclose(buffer.advantages, [0.0, 0.0, 0.5])
     assert np.allclose(buffer.returns, [0.25, 0.25, 0.75])
-
-
-def test_the_seat_that_moved_last_is_paid_once() -> None:
-    """Bet, pass: seat 1 folds as the last to move and has 0.25; seat 0 has 0.75."""
     (first, second), _ = played((BET, PASS))
-    assert [turn.reward for turn in first.turns] == [0.75]
-    assert [turn.reward for turn in second.turns] == [0.25]
+    assert [turn.reward for turn in (*first.turns, *second.turns)] == [0.75, 0.25]
 
 
 def test_one_seat_learns_from_its_own_turns_alone() -> None:

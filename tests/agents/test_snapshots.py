@@ -46,7 +46,7 @@ def snapshot_of(policy: LLMPolicy, step: int) -> Snapshot:
     return Snapshot.take(policy.adapters.learning, step)
 
 
-def test_a_policy_plays_as_it_was(policy: LLMPolicy) -> None:
+def test_a_policy_plays_as_it_was_under_a_name_that_is_replaced_and_forgotten(policy: LLMPolicy) -> None:
     """Bit for bit, by value: later changes of the weights in place do not reach the snapshot."""
     before, snapshot = odds(policy), snapshot_of(policy, 3)
     randomise(policy, 0.1, seed=1)
@@ -55,6 +55,16 @@ def test_a_policy_plays_as_it_was(policy: LLMPolicy) -> None:
     policy.sampler.publish("earlier", snapshot.adapters)
     assert np.array_equal(odds(policy, "earlier"), before)
     assert np.array_equal(odds(policy), after)
+    policy.sampler.publish("earlier", snapshot_of(policy, 4).adapters)
+    assert np.array_equal(odds(policy, "earlier"), after)
+    policy.sampler.forget("earlier")
+    policy.sampler.forget("earlier")
+    with pytest.raises(UnknownAdaptersError, match=r"'earlier' were asked for; published are newest, base"):
+        odds(policy, "earlier")
+    with pytest.raises(ValueError, match=r"adapters 'x' are those of another model"):
+        policy.sampler.publish("x", make_policy(lora={"r": 2}).adapters.learning)
+    with pytest.raises(ValueError, match=r"the name 'base'"):
+        policy.sampler.publish(BASE, policy.adapters.learning)
 
 
 @pytest.mark.parametrize("name", ["earlier", BASE])
@@ -80,27 +90,6 @@ def test_an_error_in_a_forward_leaves_the_policy_itself(
     assert {key: parameter.data_ptr() for key, parameter in now.items()} == places
     trained = {key for key, parameter in now.items() if parameter.requires_grad}
     assert trained == set(policy.adapters.learning)
-
-
-def test_names_are_published_replaced_and_forgotten(policy: LLMPolicy) -> None:
-    one = snapshot_of(policy, 1)
-    policy.sampler.publish("a", one.adapters)
-    randomise(policy, 0.1, seed=4)
-    two = snapshot_of(policy, 2)
-    first = odds(policy, "a")
-    policy.sampler.publish("a", two.adapters)
-    assert not np.array_equal(odds(policy, "a"), first)
-    policy.sampler.forget("a")
-    policy.sampler.forget("a")
-    with pytest.raises(UnknownAdaptersError, match=r"'a' were asked for; published are newest, base"):
-        odds(policy, "a")
-
-
-def test_adapters_of_another_model_are_not_published(policy: LLMPolicy) -> None:
-    with pytest.raises(ValueError, match=r"adapters 'x' are those of another model"):
-        policy.sampler.publish("x", make_policy(lora={"r": 2}).adapters.learning)
-    with pytest.raises(ValueError, match=r"the name 'base'"):
-        policy.sampler.publish(BASE, policy.adapters.learning)
 
 
 def test_a_file_gives_the_snapshot_back(policy: LLMPolicy, tmp_path: Path) -> None:
@@ -135,17 +124,13 @@ def test_it_grows_every_few_steps_and_forgets_the_oldest() -> None:
     assert [member.snapshot.step for member in late.members] == [7]
 
 
-def test_weights() -> None:
-    """1 - win rate: 0.8, 0.2 and, at least, 0.05, of 1.05 in all."""
+def test_weights_and_draws() -> None:
+    """1 - win rate: 0.8, 0.2 and, at least, 0.05, of 1.05 in all, so that 21 equal shares are 16, 4 and 1."""
     assert np.array_equal(filled("newest", 0.2, 0.8, 1.0).weights(), [0, 0, 1])
     assert np.allclose(filled("uniform", 0.2, 0.8, 1.0).weights(), [1 / 3] * 3)
-    assert np.allclose(filled("win_rate", 0.2, 0.8, 1.0).weights(), [0.8 / 1.05, 0.2 / 1.05, 0.05 / 1.05])
-
-
-def test_draws_follow_the_weights() -> None:
-    """A member gets as many of the numbers (i + 0.5) / 21 as its weight in 21sts: 16, 4 and 1."""
-    drawn = filled("win_rate", 0.2, 0.8, 1.0).draw((np.arange(21) + 0.5) / 21)
-    assert Counter(drawn) == {0: 16, 1: 4, 2: 1}
+    by_win_rate = filled("win_rate", 0.2, 0.8, 1.0)
+    assert np.allclose(by_win_rate.weights(), [0.8 / 1.05, 0.2 / 1.05, 0.05 / 1.05])
+    assert Counter(by_win_rate.draw((np.arange(21) + 0.5) / 21)) == {0: 16, 1: 4, 2: 1}
     assert filled("newest", 0.5, 0.5).draw(np.array([0.0, 0.999999])) == [1, 1]
 
 

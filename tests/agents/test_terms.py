@@ -229,22 +229,18 @@ def test_is_the_sum_it_stands_for(
 
 
 def test_groups_are_normalised_apart() -> None:
-    """Seat 0: 1, 3 → mean 2, deviation 1; seat 1: 10, 10, 40 → mean 20, deviation √200 = 14.142."""
+    """Seat 0: 1, 3 → mean 2, deviation 1; seat 1: 10, 10, 40 → mean 20, deviation √200 = 14.142.
+
+    The deviation of one value, or of equal ones, is 0, and 0/0 must not reach the loss. ±0.001 is the
+    critic's error on episodes of equal reward; it becomes ±0.001 / 0.05, not ±1.
+    """
     out = normalize_by_group(np.array([1.0, 10.0, 3.0, 10.0, 40.0]), ["0", "1", "0", "1", "1"])
     root = math.sqrt(2)
     assert out == pytest.approx([-1.0, -1 / root, 1.0, -1 / root, root], abs=1e-6)
-
-
-def test_groups_without_a_spread_are_zero() -> None:
-    """The deviation of one value, or of equal ones, is 0, and 0/0 must not reach the loss."""
     one = normalize_by_group(np.array([5.0, 1.0, 3.0]), ["alone", "b", "b"])
     assert one == pytest.approx([0.0, -1.0, 1.0])
     assert np.abs(normalize_by_group(np.full(7, 0.1), [None] * 7)).max() < 1e-6
     assert normalize_by_group(np.zeros(0), []).shape == (0,)
-
-
-def test_small_spreads_are_not_blown_up() -> None:
-    """±0.001 is the critic's error on episodes of equal reward; it becomes ±0.001 / 0.05, not ±1."""
     errors = np.array([0.001, -0.001])
     assert normalize_by_group(errors, [None] * 2) == pytest.approx([0.02, -0.02])
 
@@ -326,18 +322,6 @@ def test_the_weight_between_sampler_and_scorer() -> None:
     assert new.grad is not None and new.grad.tolist() == pytest.approx([-0.5 / 3, -1 / 3, -2 / 3], abs=1e-6)
     assert float(part.metrics["sampler_weight"]) == pytest.approx(3.5 / 3)
     assert float(part.metrics["sampler_capped"]) == pytest.approx(1 / 3)
-
-
-def test_equal_columns_have_weight_one() -> None:
-    """Bit for bit the loss without a weight."""
-    old, advantages = torch.randn(5), torch.randn(5)
-    new = old + 0.1 * torch.randn(5)
-    played = make_played(len(old), old, old, advantages)
-    losses = [
-        policy_gradient(Scored(new, NONE, NONE), played, Coefficients(sampler_weight_cap=cap)).loss
-        for cap in (None, 2.0)
-    ]
-    assert torch.equal(*losses)
 
 
 def test_the_critics_error() -> None:

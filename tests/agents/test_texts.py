@@ -166,19 +166,19 @@ def test_the_sampled_log_probabilities_are_those_scored(
     policy: LLMPolicy, reading: str, budget: int | None
 ) -> None:
     """Also when rows are put off for want of room, and read again."""
-    prompts = prompts_of(policy) * 3
-    decoder = decoder_of(policy, reading, budget, max_new_tokens=40, temperature=0.9)
+    prompts = prompts_of(policy) * 2
+    decoder = decoder_of(policy, reading, budget, max_new_tokens=24, temperature=0.9)
     drawn = decoder.sample(prompts, noise(len(prompts)))
     tokens = drawn.tokens
     if budget is not None:
-        unbounded = decoder_of(policy, reading, max_new_tokens=40, temperature=0.9)
+        unbounded = decoder_of(policy, reading, max_new_tokens=24, temperature=0.9)
         assert unbounded.sample(prompts, noise(len(prompts))).tokens == tokens
         assert unbounded.engine.tokens_read < decoder.engine.tokens_read
     scored = decoder.evaluate(prompts, tokens)
     assert torch.allclose(scored.log_probs, torch.from_numpy(np.concatenate(drawn.log_probs)), atol=1e-5)
     assert torch.allclose(scored.hidden, drawn.hidden, atol=1e-5)
     assert scored.owners.tolist() == [turn for turn, reply in enumerate(tokens) for _ in reply]
-    assert {len(reply) for reply in tokens} > {40}  # some are cut, others end
+    assert {len(reply) for reply in tokens} > {24}  # some are cut, others end
 
 
 @pytest.mark.parametrize(("reading", "prompts_read"), [("padded", 9), ("shared", 7)])
@@ -334,7 +334,7 @@ def test_parts_are_exact(codec: ChatCodec, rows: int, monkeypatch: pytest.Monkey
 
     Of several parts, none keeps its logits for the way back.
     """
-    monkeypatch.setattr(base, "LOGITS_AT_ONCE", rows * 11)
+    monkeypatch.setattr(base, "LOGITS_LEARNED_FROM", rows * 11)
     engine, kept = Precise(), list[int]()
     decoder = Texts(codec, engine, temperature=0.5)
     reference = torch.randn(7, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -410,11 +410,18 @@ def test_groups_are_within_the_budget_and_score_the_same(policy: LLMPolicy, read
 
 
 @pytest.mark.weights("smollm2")
-@BOTH
-def test_smollm2_says_the_capital_of_france(reading: str) -> None:
+def test_smollm2_says_the_capital_of_france() -> None:
     """Beside it, a prompt without an end in sight, which is cut."""
     made = smollm2_policy()
-    decoder = decoder_of(made, reading, max_new_tokens=12)
+    assert made.codec.prompt_text("x") == (
+        "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+        "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
+    )
+    # Its tokenizer splits digits off before anything else, so both spaces and the line end are one token.
+    own = made.codec.tokenizer
+    pieces = own.convert_ids_to_tokens(own("\n  12 -> Bet")["input_ids"])
+    assert pieces == ["ĊĠĠ", "1", "2", "Ġ->", "ĠBet"]
+    decoder = decoder_of(made, "shared", max_new_tokens=12)
     asked = ("What is the capital of France?", "Tell me a long story about a lighthouse.")
     with made.adapters.use(BASE):
         paris, story = decoder.best(prompts_of(made, asked)).tokens

@@ -401,7 +401,7 @@ def test_in_bfloat16_the_forwards_are_drawn_once(monkeypatch: pytest.MonkeyPatch
     assert first != second and second != third
 
 
-@pytest.mark.parametrize("tokens", [1, 200, 4096])
+@pytest.mark.parametrize("tokens", [1, 200])
 def test_in_bfloat16_the_first_ratio_is_one(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scored again, old and new log-probabilities are the same numbers; how far the sampler was is logged."""
     model = half(tokens_per_backward=tokens, ppo_epochs=1, learning_rate=1e-12)

@@ -171,7 +171,10 @@ def info(score: float | None, **more: Any) -> dict[str, Any]:
 
 
 def test_failures_are_asked_first_and_the_rest_is_the_curriculums() -> None:
-    """The first of step 4's three episodes is a replay; the second has no seed of its own."""
+    """The first of step 4's three episodes is a replay; the second has no seed of its own.
+
+    Each of both samplers may be missing.
+    """
     replay = Start(7, "first", 11, replayed=True)
     failures, stages = Asked({(4, 0): replay}), Asked({(4, 2): Start(8, "mcts", 12)})
     drawn = Starts(stages, failures).draw(4, [100, 101, 102])
@@ -180,9 +183,6 @@ def test_failures_are_asked_first_and_the_rest_is_the_curriculums() -> None:
     assert [start.options for start in drawn] == [
         {"task_id": 7, "opponent": "first"}, {}, {"task_id": 8, "opponent": "mcts"},
     ]  # fmt: skip
-
-
-def test_each_of_both_may_be_missing() -> None:
     assert Starts(None, Failures()).draw(0, [5, 6]) == [Start(seed=5), Start(seed=6)]
     (start,) = Starts(Stages([{"name": "only", "opponent": "first"}])).draw(0, [5])
     assert start.opponent == "first" and start.seed not in (None, 5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import gymnasium as gym
@@ -12,14 +13,15 @@ import pytest
 import torch
 
 from benchmarks.trace_learning import HELD_OUT
-from gamespiel.agents.engines import PaddedEngine
 from gamespiel.agents.models.loading import TINY, ModelSettings, load_base, load_tokenizer
+from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.sampling.noise import DrawnNoise
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.config import resolve
 from scripts.make_tiny import GAMES, TRACES, Recipe, make, random_play, trace_row, unanswered_traces
 from scripts.widen_heads import main as widen
 from scripts.widen_heads import places_of
-from tests.agents.deciders import Choices
+from tests.agents.toys import make_policy, masks_of
 from tests.gamespiel.runs import marked
 
 #: The least probability of legal answers without a mask: nearly 1 in the smallest games, high elsewhere, and
@@ -28,37 +30,36 @@ LEGAL_MASS = {"leduc_poker": 0.99, "kuhn_poker": 0.99, "tic_tac_toe": 0.85, "bla
 LEGAL_MASS |= {"amazons": 0.5, "othello": 0.45, "backgammon": 0.45, "clobber": 0.35, "chess": 0.15}
 
 
+ACTIONS = 5000
+"""More than any game has."""
+
+
 @pytest.fixture(scope="module")
-def decoder() -> Choices:
-    codec = ChatCodec(load_tokenizer(ModelSettings()))
-    return Choices(codec=codec, engine=PaddedEngine(load_base(ModelSettings(), "cpu", seed=0)))
+def policy() -> LLMPolicy:
+    return make_policy(ACTIONS)
 
 
 @pytest.mark.parametrize("game", marked(GAMES, ("leduc_poker", "hex")))
-def test_it_answers_every_game_with_what_is_legal(game: str, decoder: Choices) -> None:
+def test_it_answers_every_game_with_what_is_legal(game: str, policy: LLMPolicy) -> None:
     """Most of what it would say without a mask is legal, in games with short prompts it was not made from."""
     states = random_play(game, states=4 * 32, episodes=200, seed=12345)
-    states = [state for state in states if len(decoder.codec.encode_prompt(state.text)) <= 400][:32]
+    states = [state for state in states if len(policy.codec.encode_prompt(state.text)) <= 400][:32]
+    masks = masks_of([state.legal for state in states], ACTIONS)
     torch.manual_seed(0)
-    drawn = decoder.sample(
-        [decoder.codec.encode_prompt(state.text) for state in states],
-        [state.legal for state in states],
-        lambda depth: torch.rand(len(states)).double().numpy(),
-    )
-    assert float(drawn.legal_mass.mean()) > LEGAL_MASS.get(game, 0.6)
+    noise = DrawnNoise.for_batch(lambda size: torch.rand(size).double().numpy(), len(states))
+    drawn = policy.decide([state.text for state in states], masks, noise)
+    assert fmean(float(decision.legal_mass or 0) for decision in drawn) > LEGAL_MASS.get(game, 0.6)
 
 
-def test_the_default_games_prompts_are_short(decoder: Choices) -> None:
+def test_the_default_games_prompts_are_short(policy: LLMPolicy) -> None:
     states = random_play("leduc_poker", states=900, episodes=2000, seed=12345)
-    assert max(len(decoder.codec.encode_prompt(state.text)) for state in states) <= 128
+    assert max(len(policy.codec.encode_prompt(state.text)) for state in states) <= 128
 
 
-def test_it_knows_no_strategy(decoder: Choices) -> None:
+def test_it_knows_no_strategy(policy: LLMPolicy) -> None:
     """Every legal answer about equally likely: no probability is further than a tenth from uniform."""
     states = random_play("leduc_poker", states=200, episodes=100, seed=7)
-    answers = decoder.distribution(
-        [decoder.codec.encode_prompt(state.text) for state in states], [state.legal for state in states]
-    )
+    answers = policy.distribution([state.text for state in states], [state.legal for state in states])
     assert max(abs(p - 1 / len(answer)).max() for p, answer in zip(answers, answers, strict=True)) < 0.1
 
 
@@ -83,13 +84,13 @@ def test_the_traces_it_read_are_none_that_anybody_trains_or_is_measured_on() -> 
     assert all(last < low or high < first for low, high in taken)  # type: ignore[misc]
 
 
-def test_it_has_read_what_programs_print(decoder: Choices) -> None:
+def test_it_has_read_what_programs_print(policy: LLMPolicy) -> None:
     """The output of a program it has not read surprises less beside its own program than beside another.
 
     By 0.3 nats a token or more, on average over programs.
     """
     env: Any = gym.make("CodeTrace-v0", **TRACES | {"task_ids": [(0, 99_999)]})
-    codec, episodes = decoder.codec, []
+    codec, episodes = policy.codec, []
     for seed in range(40):
         asked, _ = env.reset(seed=seed)
         episodes.append((asked, env.step("")[0]))
@@ -98,7 +99,7 @@ def test_it_has_read_what_programs_print(decoder: Choices) -> None:
         """Nats a token of how the episode ended."""
         row = trace_row(asked, ending, codec)
         with torch.no_grad():
-            logits = decoder.engine.model(input_ids=torch.tensor([row.prompt])).logits[0, row.close - 1 : -1]
+            logits = policy.model(input_ids=torch.tensor([row.prompt])).logits[0, row.close - 1 : -1]
         return float(torch.nn.functional.cross_entropy(logits, torch.tensor(row.prompt[row.close :])))
 
     own = sum(surprise(asked, ending) for asked, ending in episodes)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +30,7 @@ from gamespiel.agents.sampling.vllm.answers import (
 )
 from gamespiel.agents.sampling.vllm.replicas import Job, Replicas
 from gamespiel.agents.sampling.vllm.server import ServerError
-from gamespiel.agents.tokens import Tokens
+from gamespiel.agents.tokens import Tokens, map_groups
 from gamespiel.agents.tokens.constraints import FreeText
 
 NOISE = 4.0
@@ -77,24 +76,20 @@ class LocalReader:
     @torch.no_grad()
     def read_nodes(self, queries: Sequence[NodeQuery]) -> list[LogProbs]:
         """Returns the unmasked log-probabilities of each query's children, float64 (c,)."""
-        log_probs: dict[int, LogProbs] = {}
-        for name in dict.fromkeys(query.adapters for query in queries):
-            rows = [row for row, query in enumerate(queries) if query.adapters == name]
-            group = [queries[row] for row in rows]
-            with self.adapters.use(name):
-                texts = [query.text for query in group]
-                answers = self.engine.budgets.retry_forward(
-                    partial(self._read, group), texts, self.engine.count
-                )
-            log_probs.update(zip(rows, answers, strict=True))
-        return [log_probs[row] for row in range(len(queries))]
+        return map_groups(queries, lambda query: query.adapters, self._read_group)
 
-    def _read(self, queries: Sequence[NodeQuery]) -> list[LogProbs]:
+    def _read_group(self, queries: Sequence[NodeQuery]) -> list[LogProbs]:
+        texts, children = [query.text for query in queries], [query.children for query in queries]
         reads = [NodeRead(row, len(query.text) - 1, query.children) for row, query in enumerate(queries)]
-        states, _ = self._nodes.read([query.text for query in queries], reads, [])
-        children = [query.children for query in queries]
-        log_probs, log_mass = self._nodes.child_log_probs(states, children)
-        unmasked = (log_probs + log_mass[:, None]).double().cpu().numpy()
+
+        def read() -> LogProbs:
+            states, _ = self._nodes.read(texts, reads, [])
+            log_probs, log_mass = self._nodes.child_log_probs(states, children)
+            unmasked: LogProbs = (log_probs + log_mass[:, None]).double().cpu().numpy()
+            return unmasked
+
+        with self.adapters.use(queries[0].adapters):
+            unmasked = self.engine.budgets.retry_forward(read, texts, self.engine.count)
         return [row[: len(own)] for row, own in zip(unmasked, children, strict=True)]
 
     @torch.no_grad()

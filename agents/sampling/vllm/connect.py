@@ -15,14 +15,7 @@ from gamespiel.agents.hyperparameters import LoraSettings
 from gamespiel.agents.models import BASE
 from gamespiel.agents.models.adapters import Adapters, AdapterSets
 from gamespiel.agents.ranks import ALONE, Ranks
-from gamespiel.agents.sampling.vllm.answers import LogProbs
-from gamespiel.agents.sampling.vllm.comparison import (
-    LIMITS,
-    Comparison,
-    LocalReader,
-    Probe,
-    mean_gap,
-)
+from gamespiel.agents.sampling.vllm.comparison import LIMITS, Comparison, LocalReader, Probe, mean_gap
 from gamespiel.agents.sampling.vllm.replicas import Patience, Replicas
 from gamespiel.agents.sampling.vllm.sampler import (
     AdapterFolders,
@@ -74,13 +67,6 @@ class Needs(NamedTuple):
     temperature: float | None
     tokens: int
     targets: Sequence[tuple[str, str]]
-
-
-class Pair(NamedTuple):
-    """The probe's log-probabilities, by the model in this process and by a server."""
-
-    own: LogProbs
-    theirs: LogProbs
 
 
 class UnsuitableServerError(ServerError):
@@ -253,9 +239,10 @@ def check_adapters(replicas: Replicas, folders: AdapterFolders, probe: Probe) ->
     try:
         replicas.publish(CHECK, version)
         local, base, adapted = probe.read(BASE), probe.ask(BASE), probe.read(CHECK)
+        moved = mean_gap(adapted, local)
         for url, theirs in probe.ask(CHECK).items():
             if url in base:
-                _compare_adapters(url, Pair(local, base[url]), Pair(adapted, theirs), probe)
+                _judge_adapters(url, probe, moved, mean_gap(adapted, theirs), mean_gap(local, base[url]))
     except RefusedError as error:
         raise UnsuitableServerError(_explain_refusal(error)) from error
     finally:
@@ -273,9 +260,8 @@ def _draw_adapters(learning: Adapters) -> Adapters:
     }
 
 
-def _compare_adapters(url: str, base: Pair, changed: Pair, probe: Probe) -> None:
-    own, theirs = changed
-    moved, gap = mean_gap(own, base.own), mean_gap(own, theirs)
+def _judge_adapters(url: str, probe: Probe, moved: float, gap: float, base_gap: float) -> None:
+    """Raises if a server's gap with adapters, which move the probe, is too large for adapters as they are."""
     log.info("%s: with adapters the probe moves by %.3g nats, and differs by %.3g", url, moved, gap)
     if gap > max(probe.limit, moved / 20):
         arrived = "did not apply" if gap > moved / 2 else "applied otherwise, or rounded,"
@@ -284,10 +270,10 @@ def _compare_adapters(url: str, base: Pair, changed: Pair, probe: Probe) -> None
             f"{moved:.3g} nats here, and the server differs by {gap:.3g} (--enable-lora, --lora-dtype auto, "
             "lora.target_modules that vLLM adapts)"
         )
-    if probe.reader.engine.dtype == torch.float32 and gap > max(10 * mean_gap(*base), moved / ROUNDED):
+    if probe.reader.engine.dtype == torch.float32 and gap > max(10 * base_gap, moved / ROUNDED):
         log.warning(
             "%s rounds the adapters of this float32 run, so log-probabilities differ by %.2g nats with them, "
-            "by %.2g without: start it with --lora-dtype auto", url, gap, mean_gap(*base),
+            "by %.2g without: start it with --lora-dtype auto", url, gap, base_gap,
         )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -77,28 +77,6 @@ class _Replica:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class _Work:
-    """The jobs of one call: which wait, and what those that are done returned."""
-
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self.jobs = jobs
-        self.waiting: asyncio.Queue[int] = asyncio.Queue()
-        for at in range(len(jobs)):
-            self.waiting.put_nowait(at)
-        self.outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.answers: dict[int, list[dict[str, Any]]] = {}
-        self.failures = [0] * len(jobs)
-
-    def finish(self, at: int, answer: list[dict[str, Any]]) -> None:
-        self.answers[at] = answer
-        if len(self.answers) == len(self.jobs) and not self.outcome.done():
-            self.outcome.set_result(None)
-
-    def give_up(self, error: BaseException) -> None:
-        if not self.outcome.done():
-            self.outcome.set_exception(error)
-
-
 class Replicas:
     """Servers of the same model, and the adapters that all of them know.
 
@@ -163,38 +141,32 @@ class Replicas:
     # -- on the event loop ---------------------------------------------------------------------------------
 
     async def _complete(self, jobs: Sequence[Job]) -> list[list[dict[str, Any]]]:
-        work, workers = _Work(jobs), min(AT_ONCE, len(jobs))
-        tasks = [
-            asyncio.ensure_future(self._work_on(replica, work))
-            for _ in range(workers)
-            for replica in self._replicas
-        ]
-        try:
-            await work.outcome
-        finally:
-            for task in tasks:
-                task.cancel()
-            # Cancelled requests close their connections, by which servers know that nobody waits.
-            await asyncio.gather(*tasks, return_exceptions=True)
-        return [work.answers[at] for at in range(len(jobs))]
+        answers: dict[int, list[dict[str, Any]]] = {}
+        failures = [0] * len(jobs)
+        waiting: asyncio.Queue[int] = asyncio.Queue()
+        for at in range(len(jobs)):
+            waiting.put_nowait(at)
 
-    async def _work_on(self, replica: _Replica, work: _Work) -> None:
-        """Does jobs on one replica, as long as there are any."""
-        try:
+        async def work_on(replica: _Replica) -> None:
+            """Does jobs on one replica, as long as there are any."""
             while True:
                 await self._wait_until_ready(replica)
-                at = await work.waiting.get()
+                at = await waiting.get()
                 try:
-                    work.finish(at, await self._answer(replica, work.jobs[at]))
+                    answers[at] = await self._answer(replica, jobs[at])
                 except UnreachableError as error:
-                    work.waiting.put_nowait(at)
+                    waiting.put_nowait(at)
                     if isinstance(error, BrokenAnswerError):
-                        work.failures[at] += 1
-                        if work.failures[at] >= self.patience.most:
+                        failures[at] += 1
+                        if failures[at] >= self.patience.most:
                             raise ServerError(f"{error}; the request failed too often") from error
                     self._note_gone(replica, error)
-        except Exception as error:
-            work.give_up(error)
+                if len(answers) == len(jobs):
+                    return
+
+        workers = [work_on(replica) for _ in range(min(AT_ONCE, len(jobs))) for replica in self._replicas]
+        await _await_first(workers)
+        return [answers[at] for at in range(len(jobs))]
 
     async def _answer(self, replica: _Replica, job: Job) -> list[dict[str, Any]]:
         """Returns a job's choices, after a few tries."""
@@ -292,14 +264,7 @@ class Replicas:
         try:
             await self._on_all(lambda replica: replica.server.load(version.name, version.folder))
             if all(replica.gone for replica in self._replicas):
-                ready = [asyncio.ensure_future(self._wait_until_ready(r)) for r in self._replicas]
-                try:
-                    done, _ = await asyncio.wait(ready, return_when=asyncio.FIRST_COMPLETED)
-                    done.pop().result()
-                finally:
-                    for task in ready:
-                        task.cancel()
-                    await asyncio.gather(*ready, return_exceptions=True)
+                await _await_first([self._wait_until_ready(replica) for replica in self._replicas])
         except BaseException:
             if before is None:
                 del self._versions[name]
@@ -346,3 +311,16 @@ class Replicas:
 
         await asyncio.gather(*map(leave, self._replicas))
         self._versions.clear()
+
+
+async def _await_first(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Waits until a call has ended, and cancels the others; raises its error, if none has succeeded."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        min(done, key=lambda task: task.exception() is not None).result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        # Cancelled requests close their connections, by which servers know that nobody waits.
+        await asyncio.gather(*tasks, return_exceptions=True)

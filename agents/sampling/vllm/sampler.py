@@ -27,12 +27,13 @@ from gamespiel.agents.models.adapters import Adapters, UnknownAdaptersError
 from gamespiel.agents.models.weights import share_weights
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.decisions import Decision, Request
-from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions
+from gamespiel.agents.sampling.drawing import make_decisions
 from gamespiel.agents.sampling.noise import group_uniforms
 from gamespiel.agents.sampling.vllm.answers import ServedAnswers
 from gamespiel.agents.sampling.vllm.comparison import Comparison, Probe
 from gamespiel.agents.sampling.vllm.replicas import Replicas, Version
 from gamespiel.agents.sampling.vllm.server import ServerError
+from gamespiel.agents.tokens import map_groups
 from gamespiel.agents.tokens.constraints import FreeText
 from task_gym.errors import nearest
 
@@ -245,26 +246,22 @@ class VllmSampler:
 
     def sample(self, requests: Sequence[Request]) -> list[Decision]:
         self._require_known(requests)
-        groups: dict[tuple[bool, bool], list[int]] = {}
-        for row, request in enumerate(requests):
-            free = isinstance(request.constraint, FreeText)
-            groups.setdefault((free, request.noise is None), []).append(row)
-        decisions: dict[int, Decision] = {}
-        for (free, greedy), rows in groups.items():
-            group = [requests[row] for row in rows]
-            answers = make_decisions(group, self._write_answers(group, free=free, greedy=greedy))
-            if free and not greedy:
-                self._comparison.add_texts(answers)
-            decisions.update(zip(rows, answers, strict=True))
-        return [decisions[row] for row in range(len(requests))]
+        return map_groups(
+            requests, lambda r: (isinstance(r.constraint, FreeText), r.noise is None), self._answer
+        )
 
-    def _write_answers(self, requests: Sequence[Request], *, free: bool, greedy: bool) -> WrittenAnswers:
-        if free:
-            return self._answers.write(requests)
-        if greedy:
-            return self._answers.best(requests)
+    def _answer(self, requests: list[Request]) -> list[Decision]:
+        """Returns decisions of one kind, all greedy or all drawn, and compares some of those drawn."""
         noises = [request.noise for request in requests if request.noise is not None]
-        return self._answers.sample(requests, group_uniforms(noises), self._comparison.add_draws)
+        if isinstance(requests[0].constraint, FreeText):
+            decisions = make_decisions(requests, self._answers.write(requests))
+            if noises:
+                self._comparison.add_texts(decisions)
+            return decisions
+        if not noises:
+            return make_decisions(requests, self._answers.best(requests))
+        written = self._answers.sample(requests, group_uniforms(noises), self._comparison.add_draws)
+        return make_decisions(requests, written)
 
     def distribution(self, requests: Sequence[Request]) -> list[npt.NDArray[np.float64]]:
         self._require_known(requests)
