@@ -15,17 +15,20 @@ NEEDS := launch or weights or numba or attack or trains or families or memory
 
 # Libraries whose versions need not agree with the pinned set have environments of their own, each with a file
 # constraints/NAME.txt, whose pins go before those of constraints/main.txt.
-PLUGS := plugs agile ray
-EXTRAS_plugs := dev,openenv,tensorboard,tianshou,torchrl,trackio,trl,verifiers,wandb
+PLUGS := plugs agile openenv ray
+EXTRAS_plugs := dev,tensorboard,tianshou,torchrl,trackio,trl,verifiers,wandb
 PACKAGES_plugs := gem-llm 'minari[create,hdf5]' skrl smolagents textarena ./hub/prime
 EXTRAS_agile := pettingzoo,test
 PACKAGES_agile := agilerl accelerate peft transformers
 PLUG_TESTS_agile := tests/examples/test_plugs.py
+EXTRAS_openenv := openenv,test
+PACKAGES_openenv := ./hub/openenv
+PLUG_TESTS_openenv := tests/test_hubs.py 'tests/docs/test_blocks.py::test_plug_in_runs[OpenEnv]' tests/examples/test_plugs.py
 EXTRAS_ray := dev,ray,rllib
 # On Ray's older Gymnasium.
 TESTS_ray := tests/game_gym/test_gymnasium.py tests/game_gym/test_wrappers.py tests/task_gym/workers \
     tests/gamespiel/test_ray.py
-PLUG_TESTS := $(foreach name,openenv rllib skrl tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
+PLUG_TESTS := $(foreach name,rllib skrl tianshou torchrl trl verifiers,tests/game_gym/test_$(name).py) \
     $(addprefix tests/docs/test_blocks.py::,test_plug_in_runs test_versions_of_plug_in_are_those_that_are_pinned) \
     tests/examples/test_plugs.py tests/gamespiel/test_reporting.py
 
@@ -57,7 +60,7 @@ help:
 	@echo "make test-all run all tests that one machine can run: with weights, compilations, attacks, long runs"
 	@echo "make plugs    test the adapters of other libraries, in environments of their own"
 	@echo "make package  build the distributions, and try the wheel in new environments"
-	@echo "make release-check  what to run before a release: \`make package\`, which leaves the files in dist/"
+	@echo "make release-check  before a release: \`make package\`, with the files left in dist/, which uv installs on every Python"
 	@echo "make pythons  test the wheel and the environments on the other Pythons that are there"
 	@echo "make lowest   test the environments with the lowest versions that are allowed"
 	@echo "make pages    write the generated pages and configs/schema.json anew    (ARGS=--check: only say which would change)"
@@ -121,20 +124,24 @@ test-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest $(or $(PLUG_TESTS_$*),$(PLUG_TESTS)) $(TESTS_$*) $(ARGS)
 
 .PRECIOUS: .venv-%/.installed
+# The checkout is named without extras too: otherwise pip looks in the index for the one that a hub's folder asks for.
 .venv-%/.installed: constraints/%.txt setup.py setup.cfg pyproject.toml constraints/main.txt
 	@test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
 	@awk -F'==' '!seen[$$1]++' constraints/$*.txt constraints/main.txt > .venv-$*/constraints.txt
 	.venv-$*/bin/python -m pip install --disable-pip-version-check --quiet \
 	    --constraint .venv-$*/constraints.txt torch
 	.venv-$*/bin/python -m pip install --disable-pip-version-check --quiet \
-	    --constraint .venv-$*/constraints.txt --editable '.[$(EXTRAS_$*)]' $(PACKAGES_$*)
+	    --constraint .venv-$*/constraints.txt --editable . --editable '.[$(EXTRAS_$*)]' $(PACKAGES_$*)
 	@touch $@
 
 package: $(STAMP)
 	$(BIN)/python -m scripts.check_package $(ARGS)
 
+# A new folder each time, because both distributions in it are tried.
 release-check: $(STAMP)
+	rm -rf dist
 	$(BIN)/python -m scripts.check_package --keep dist $(ARGS)
+	$(BIN)/python -m scripts.check_pythons --uv dist
 
 pythons: $(STAMP)
 	$(BIN)/python -m scripts.check_pythons $(ARGS)
@@ -195,5 +202,5 @@ $(LINK):
 	ln -s ../agents $@
 
 clean:
-	rm -rf $(LINK) $(VENV) $(PLUGS:%=.venv-%) $(DOCS) $(BROWSER) $(LOWEST) $(VLLM) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(LINK) $(VENV) $(PLUGS:%=.venv-%) $(DOCS) $(BROWSER) $(LOWEST) $(VLLM) build dist *.egg-info hub/*/build hub/*/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

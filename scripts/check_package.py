@@ -27,6 +27,7 @@ from urllib.request import Request, urlopen
 
 ROOT = Path(__file__).parents[1]
 PINS = ("constraints/main.txt", "constraints/package.txt")
+PLAY = (ROOT / "scripts/play_installed.py").read_text()
 ROOMS = {"task_gym", "game_gym", "trace_gym", "gamespiel"}
 TRAINER = "the packages torch, transformers, peft, stable_baselines3, sb3_contrib, matplotlib and filelock"
 TRAIN = "not installed; pip install 'gamespiel[train]'"
@@ -43,11 +44,12 @@ class Environment:
 
     Args:
         place: Its folder; programs run in the folder ``work`` beside it.
-        python: The interpreter that makes it.
+        python: The interpreter that makes it; None if it is there.
     """
 
-    def __init__(self, place: Path, python: str) -> None:
-        subprocess.run([python, "-m", "venv", "--without-pip", place], check=True)
+    def __init__(self, place: Path, python: str | None = None) -> None:
+        if python is not None:
+            subprocess.run([python, "-m", "venv", "--without-pip", place], check=True)
         self.bin, self.work = place / "bin", place.parent / "work"
         self.work.mkdir(exist_ok=True)
 
@@ -152,7 +154,7 @@ def check_names(wheel: Path) -> None:
 
 def play_without_trainer(small: Environment) -> None:
     """Plays and runs what needs no trainer; what does need it has to say so in a sentence."""
-    print(small.run("python", "-c", (ROOT / "scripts/play_installed.py").read_text()).strip())
+    print(small.run("python", "-c", PLAY).strip())
     listed = json.loads(small.run("gamespiel", "games", "--json"))
     assert "leduc_poker" in {row["game"] for row in listed}, listed[:1]
     assert "given up" in small.run("gamespiel", "play", "--game", "tic_tac_toe", stdin="4\nquit\n")

@@ -11,7 +11,9 @@ import pytest
 pytest.importorskip("verifiers", reason="verifiers is not installed")
 
 from verifiers.v1.cli.eval.runner import run_eval
+from verifiers.v1.cli.validate import run_validate
 from verifiers.v1.configs.cli.eval import EvalConfig
+from verifiers.v1.configs.cli.validate import ValidateConfig
 
 from game_gym.text_env import GameSpielTextEnv
 from tests.gamespiel.endpoints.models import Body, ModelStub, choices
@@ -35,6 +37,16 @@ def evaluated(answer: Any, folder: Path, **taskset: Any) -> tuple[list[Any], Mod
         episodes = asyncio.run(run_eval(EvalConfig.model_validate(config)))
     assert all(episode.ok for episode in episodes), [episode.errors for episode in episodes]
     return [trace for episode in episodes for trace in episode.traces], server
+
+
+def test_the_validator_accepts_the_tasks(tmp_path: Path) -> None:
+    """What ``vf-validate gamespiel-games`` runs; it finds the distribution of hub/prime/ by its name."""
+    settings = {
+        "taskset": {"id": "gamespiel-games", "arguments": LEDUC, "size": 3},
+        "runtime": {"type": "subprocess"}, "only_setup": True, "rich": False, "output_dir": tmp_path,
+    }  # fmt: skip
+    rows = asyncio.run(run_validate(ValidateConfig.model_validate(settings)))
+    assert [row["reason"] for row in rows] == ["valid"] * 3, rows
 
 
 def test_the_evaluator_scores_games(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts import fetch_qwen_vocabulary as script
-from scripts.check_pythons import interpreter, others
+from scripts.check_pythons import install_by_uv, interpreter, others
 from scripts.select_tests import ROOMS, find_importers, main, select_tests
 
 SOURCES = {
@@ -65,7 +65,18 @@ OWN = f"3.{sys.version_info.minor}"
 
 
 def test_the_others_are_those_that_the_package_is_for() -> None:
-    assert {*others(), OWN} == {"3.11", "3.12", "3.13"} and OWN not in others()
+    assert {*others(), OWN} == {"3.11", "3.12", "3.13", "3.14"} and OWN not in others()
+
+
+def test_both_distributions_are_tried_and_no_others(tmp_path: Path) -> None:
+    for name in (
+        "gamespiel-0.1.0.tar.gz",
+        "gamespiel-0.0.9-py3-none-any.whl",
+        "gamespiel-0.1.0-py3-none-any.whl",
+    ):
+        (tmp_path / name).touch()
+    with pytest.raises(SystemExit, match=r"gamespiel-0\.0\.9.*were found"):
+        install_by_uv(tmp_path, [OWN])
 
 
 def test_an_interpreter_has_the_version_that_was_asked_for(
