@@ -51,7 +51,9 @@ def read_run(run: Path) -> tuple[str, dict[str, Any]]:
         FileNotFoundError: it was not trained to its end, or not evaluated.
     """
     config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
-    (evaluation,) = run.glob("eval-exact-*-random.json")
+    evaluation = next(run.glob("eval-exact-*-random.json"), None)
+    if evaluation is None:
+        raise FileNotFoundError(f"{run} has no exact evaluation; python eval.py --checkpoint {run} --exact")
     exact = json.loads(evaluation.read_text(encoding="utf-8"))["exact"]
     game, summary = exact["policy"]["game"], run / "summary.json"
     policy = gamespiel.load_policy(run, device="cpu")

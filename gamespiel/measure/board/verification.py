@@ -37,7 +37,6 @@ from gamespiel.measure.board.file import (
     digest_episodes,
     keep_units,
     parse_board,
-    read_board,
     read_bytes,
     render,
     seal,
@@ -115,7 +114,7 @@ def verify_board(
     if models:  # errors now, and not after everything was played again
         from gamespiel.measure.board.model_replay import read_models, replay_models  # loads PyTorch
 
-        agents = read_models(models, share, read_board(path))
+        agents = read_models(models, share, _parse(path, read_bytes(path)))
     report = inspect_board(path, quick=quick, processes=processes, console=console)
     if agents and report.board is not None and not report.findings:
         report.findings += replay_models(report.board, agents, share, seed, console)
@@ -146,11 +145,9 @@ def inspect_board(
     """
     report = Report()
     content = read_bytes(path)
-    data = parse_board(content, repr(str(path)))
+    data = _parse(path, content)
     _check_bytes(data, content, report)
     deals = parse_deals(data["deals"])
-    if data["track"] not in BOARD_TRACKS:
-        raise BoardError(f"{str(path)!r}: track {shown(data['track'])}: allowed: {', '.join(BOARD_TRACKS)}")
     board = report.board = Board(deals, data["track"], data["rounds"])
     jobs: list[Job] = []
     for number, entry in enumerate(data["agents"]):
@@ -160,6 +157,13 @@ def inspect_board(
     if not any("address" in line for line in report.findings):
         report.findings += islice(_diff(data["results"], summarize(board), "results"), MOST_SHOWN)
     return report
+
+
+def _parse(path: Path, content: bytes) -> dict[str, Any]:
+    data = parse_board(content, repr(str(path)))
+    if data["track"] not in BOARD_TRACKS:
+        raise BoardError(f"{str(path)!r}: track {shown(data['track'])}: allowed: {', '.join(BOARD_TRACKS)}")
+    return data
 
 
 def _check_bytes(data: Mapping[str, Any], content: bytes, report: Report) -> None:

@@ -160,6 +160,16 @@ def test_a_world_is_as_empty_as_the_sandbox(sandbox: Sandbox) -> None:
     assert {result.stdout for result in others} == {plain.stdout}
 
 
+@pytest.mark.parametrize(
+    "wait", ["time.sleep(0.1)", "threading.Event().wait(0.1)", "asyncio.run(asyncio.sleep(0.1))"]
+)
+def test_a_wait_takes_its_time_on_the_clock(wait: str, sandbox: Sandbox) -> None:
+    """In the world too in which work takes none."""
+    program = f"import asyncio, threading, time\nt = time.monotonic()\n{wait}\n"
+    program += "print(time.monotonic() - t > 0.09)\n"
+    assert judge(program, "", sandbox).truth == "True\n"
+
+
 def run_in_worlds(program: str, sandbox: Sandbox) -> list[str]:
     results = sandbox.run_many(jobs(f"{program}  # set\n", ""))
     assert [(result.status, result.stderr) for result in results] == [("ok", "")] * WORLDS_FOR_CHANCE

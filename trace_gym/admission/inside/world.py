@@ -52,11 +52,12 @@ def change(number: int, asks_date: bool) -> None:
     if asks_date:  # datetime in C reads the real clock; in Python it does not, but words its errors otherwise
         sys.modules["_datetime"] = None  # type: ignore[assignment]
     # Years, months, days, hours, minutes and seconds differ, and none of them in step with another.
-    _shift_clocks(number * (400 * _DAY + 7 * 3600 + 13 * 60 + 29), 0.37 * (number - 1))
+    by = number * (400 * _DAY + 7 * 3600 + 13 * 60 + 29)
+    thaw = _shift_clocks(by, 0.37 * number, still=4 if number == 1 else 0)
     _change_machine(number)
     _change_order_of_files(number % 2 == 1)
     _change_compression()
-    _change_threads(number)
+    _change_threads(number, thaw)
     _shift_large(number)
     _shuffle_heap(number)
 
@@ -81,12 +82,17 @@ def _move(number: int) -> None:
     sys.modules["__main__"].__file__ = os.path.abspath("program.py")
 
 
-def _shift_clocks(by: int, step: float) -> None:
+def _shift_clocks(by: int, step: float, still: int) -> Callable[[], None]:
     """Shifts all clocks; they also go on by a step whenever the program reads one.
 
-    With step 0 the program's first readings lie a microsecond apart, so that its work takes no time.
+    The first ``still`` readings lie a microsecond apart, so that the work between them takes no time: until
+    the program waits for something. What is returned is called then.
     """
     readings = 0
+
+    def thaw() -> None:
+        nonlocal still
+        still = 0
 
     def count_reading() -> int:
         """Returns the number of readings by the program; 0 for one to wait."""
@@ -96,6 +102,7 @@ def _shift_clocks(by: int, step: float) -> None:
             frame = frame.f_back
         reader = "" if frame is None else str(frame.f_globals.get("__name__"))
         if reader.partition(".")[0] in _WAITING:
+            thaw()
             return 0
         readings += 1
         return readings
@@ -105,7 +112,7 @@ def _shift_clocks(by: int, step: float) -> None:
 
         def read() -> Any:
             count = count_reading()
-            if not step and 0 < count <= 4:  # a program that waits by reading reads on
+            if 0 < count <= still:
                 return start + type(start)((by + count * 1e-6) * unit)
             return real() + type(start)((by + count * step) * unit)
 
@@ -118,6 +125,7 @@ def _shift_clocks(by: int, step: float) -> None:
         _replace(time, name, partial(_converting, place=0, now=time.time))
     _replace(time, "asctime", partial(_converting, place=0, now=time.localtime))
     _replace(time, "strftime", partial(_converting, place=1, now=time.localtime))
+    return thaw
 
 
 def _converting(real: Callable[..., Any], place: int, now: Callable[[], Any]) -> Callable[..., Any]:
@@ -212,12 +220,11 @@ def _change_compression() -> None:
     _replace(zlib, "compress", lambda real: compress)
 
 
-def _waiting_longer(real: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, timeout=None: real(self, timeout and min(10 * timeout, timeout + 0.5))
+def _change_threads(number: int, thaw: Callable[[], None]) -> None:
+    """Changes which thread comes first: by delays as a thread starts and writes, sleeps and waits.
 
-
-def _change_threads(number: int) -> None:
-    """Changes which thread comes first: by delays as a thread starts and writes, sleeps and waits."""
+    ``thaw`` is called when the program waits.
+    """
     import threading
 
     sys.setswitchinterval(1e-5 if number % 2 else 0.05)
@@ -242,11 +249,26 @@ def _change_threads(number: int) -> None:
 
     threading.setprofile(delay)
     _replace(sys.stdout, "write", writing)
-    if number % 3 == 0:
-        for kind, name in ((threading.Thread, "join"), (threading.Condition, "wait")):
-            _replace(kind, name, _waiting_longer)
-    if number % 2:
-        _replace(time, "sleep", lambda real: lambda seconds, /: real(min(seconds, 0.0005)))
+
+    def waiting(real: Callable[..., Any]) -> Callable[..., Any]:
+        def wait(self: Any, timeout: float | None = None) -> Any:
+            thaw()
+            if timeout and number % 3 == 0:
+                timeout = min(10 * timeout, timeout + 0.5)
+            return real(self, timeout)
+
+        return wait
+
+    def sleeping(real: Callable[[float], None]) -> Callable[[float], None]:
+        def sleep(seconds: float, /) -> None:
+            thaw()
+            real(min(seconds, 0.0005) if number % 2 else seconds)
+
+        return sleep
+
+    for kind, name in ((threading.Thread, "join"), (threading.Condition, "wait")):
+        _replace(kind, name, waiting)
+    _replace(time, "sleep", sleeping)
 
 
 def _shift_large(number: int) -> None:

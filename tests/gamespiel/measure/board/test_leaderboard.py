@@ -188,6 +188,9 @@ def test_a_model_plays_its_deals_again(
     assert "probabilities of its choices: [0.9" in capsys.readouterr().out
     assert main(["verify", str(path), *again[:2], "--share", "0"]) == 2
     assert "--share must be above 0 and at most 1, not 0" in capsys.readouterr().err
+    path.with_name("cut.json").write_bytes(path.read_bytes().replace(b"\n", b"\n\n", 1))
+    assert main(["verify", str(path.with_name("cut.json")), *again]) == 2
+    assert "no model played its deals again" in capsys.readouterr().out
     draw_seed = DealSet.draw_seed
 
     def draw_other_noise(self: DealSet, stream: str, *address: object) -> int:
