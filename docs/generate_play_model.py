@@ -22,7 +22,7 @@ from gamespiel.agents.models.weights import TINY
 from gamespiel.agents.tokens.codec import ChatCodec
 
 PIECE = re.compile(r"<\|im_\w+\|>|\d|[^\n\d<]*\n|[^\n\d<]+")
-"""What the tokenizer never merges across: control tokens, digits and line ends."""
+"""Pieces between which the tokenizer merges nothing: control tokens, digits, and texts up to a line end."""
 
 
 def model() -> str:

@@ -33,7 +33,7 @@ class TaskAction(Action):
 
 
 class TaskObservation(Observation):
-    """What the policy sees; ``reward`` and ``done`` are beside it.
+    """The observation of the seat to move; OpenEnv adds ``reward`` and ``done``.
 
     Attributes:
         text: The environment's observation.

@@ -34,7 +34,7 @@ LATER = 60.0
 
 
 EpisodePlayer = tuple[Callable[[EpisodeAddress], dict[str, Any]], Callable[[], None]]
-"""What plays an episode and returns its record, and what gives up all that are under way."""
+"""A function that plays an episode and returns its record, and one that gives up all under way."""
 
 
 def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> dict[str, Any]:

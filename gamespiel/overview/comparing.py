@@ -54,7 +54,7 @@ def compare_runs(console: Console, first: Path, second: Path, *, bisect: bool = 
     _print_table(console, "keys", changed, "the configurations are equal, but for the folders")
     results = _list_differences(*(run.summary.get("after", {}) for run in runs))
     _print_table(console, "after training", results, "no measures after training differ")
-    parting = find_parting(*runs)
+    parting = find_first_difference(*runs)
     if parting is None:
         steps = min(run.step for run in runs)
         print_plain(console, f"the metrics of all {steps} common steps are equal, but for times")
@@ -80,7 +80,7 @@ def differing_keys(first: Run, second: Run) -> list[Difference]:
     ]
 
 
-def find_parting(first: Run, second: Run) -> Parting | None:
+def find_first_difference(first: Run, second: Run) -> Parting | None:
     """Returns the first step of both runs whose metrics differ, but for times; None if none does.
 
     A metric that one of them never logged is left out: another version wrote it.

@@ -1,4 +1,4 @@
-"""What a policy's model reads, and replies of a codec and an engine without a policy."""
+"""Prompts that a policy's model reads, and replies of a codec and an engine without a policy."""
 
 from __future__ import annotations
 

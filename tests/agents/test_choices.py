@@ -48,7 +48,7 @@ def policy() -> LLMPolicy:
 
 
 class Whole(NamedTuple):
-    """Of n actions, (n,) each: log-probabilities, and logs of the legal mass along their paths.
+    """Log-probabilities of n actions, and logs of the legal mass along their paths, (n,) each.
 
     The mass of the path is that of its branching nodes, the whole answer's that of all its tokens.
     """
@@ -315,7 +315,7 @@ def test_logits_of_many_nodes_are_made_in_parts(policy: LLMPolicy, monkeypatch: 
 def test_nodes_that_are_read_with_their_prompts_give_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """One forward for small tries, in place of one per digit; rows of both kinds may be in one call."""
     shared = make_policy(n_actions=600, adapters=0.1, model={"reading": "shared"})
-    # Of HUNDREDS the prompt's forward decides the first digit, then each digit has one. In (5, 50, 55, 500)
+    # The prompt's forward decides the first digit of HUNDREDS, then each digit has one. In (5, 50, 55, 500)
     # the first decision is after a digit, so even that needs another forward if nodes are read one by one.
     for legal, expected in ((SETS, [1 + 3, 4]), (SETS[:-1], [1, 2])):
         drawn, counts = [], []
@@ -375,7 +375,7 @@ def test_groups_are_drawn_apart_and_come_back_in_order() -> None:
 
 
 def test_drawn_noise_takes_one_draw_per_depth_and_group() -> None:
-    """Of a batch of 4, a group of rows 3 and 0: each depth draws 4 numbers, and takes two of them."""
+    """A group of rows 3 and 0 in a batch of 4: each depth draws 4 numbers, and takes two of them."""
     rng, again = np.random.default_rng(0), np.random.default_rng(0)
     batch = DrawnNoise.for_batch(rng.random, 4)
     noise = group_uniforms([batch[3], batch[0]])

@@ -42,7 +42,7 @@ QWEN3 = (
     "{% if enable_thinking is defined and enable_thinking is false %}"
     "{{ '<think>\n\n</think>\n\n' }}{% endif %}{% endif %}"
 )
-"""What the published templates of Gemma 3 and Qwen3 write for texts of these roles."""
+"""The texts that the published templates of Gemma 3 and Qwen3 write for these roles."""
 
 THOUGHTLESS = "<think>\n\n</think>\n\n"
 
@@ -184,7 +184,7 @@ def short(turns: int, system: bool = False) -> Messages:
 
 
 def test_the_oldest_turns_are_left_out_in_blocks_of_three_quarters() -> None:
-    """Of 100 tokens, 20 are the last turn's, and 3 earlier ones fit beside them: 89.
+    """The last turn has 20 of 100 tokens, and 3 earlier turns fit beside it: 89.
 
     With a fourth, 112, turns of at least 75 tokens are left out: all four. They are left out as long as what
     follows fits: seven turns are 4 + 3. With an eighth, four more are left out.

@@ -24,7 +24,7 @@ from gamespiel.agents.runs.manifest import is_whole, write_manifest
 from tests.agents.toys import Bandit, make_ppo
 
 OPERATIONS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
-"""What Python reports before it does it. A kill before each is a kill between any two."""
+"""Operations that Python reports before it does them. A kill before each is a kill between any two."""
 
 
 @pytest.fixture(scope="module")

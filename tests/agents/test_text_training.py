@@ -335,7 +335,7 @@ class Questions(Echo):
 
 
 def test_texts_are_conversations_of_their_own_tokens() -> None:
-    """What an untrained model writes is hardly ever what the tokenizer would choose for its text.
+    """An untrained model hardly ever writes the tokens that the tokenizer would choose for its text.
 
     Protocol "evaluate" cuts white space at a reply's ends: such a reply may have to be tokenised anew.
     """

@@ -15,11 +15,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from gamespiel.agents.models import BASE, NEWEST
 from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
@@ -51,10 +53,11 @@ class RealVllm:
         model: The model's folder.
         log: The file that has its output.
         options: Further options of its command line.
+        variables: Further variables of its environment.
     """
 
-    def __init__(self, model: Path, log: Path, *options: str) -> None:
-        self.model, self.log, self.options = model, log, options
+    def __init__(self, model: Path, log: Path, *options: str, **variables: str) -> None:
+        self.model, self.log, self.options, self.variables = model, log, options, variables
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -80,7 +83,7 @@ class RealVllm:
         path = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, env=path | settings, cwd=self.log.parent,
+                command, stdout=log, stderr=log, env=path | settings | self.variables, cwd=self.log.parent,
                 start_new_session=True,
             )  # fmt: skip
         ends = time.monotonic() + READY_SECONDS
@@ -277,3 +280,27 @@ def test_sixteen_bits_stay_within_their_limit(sixteen: RealVllm, plug: Plug) -> 
     long = policy.decide(["Tell me a story. " * 60] * 8, None, noise[:8], constraint=policy.free_text(2))
     assert len(long) == 8 and len(long[0].prompt) > 256
     assert written["compared"] > 24 and written["gap"] < 0.15
+
+
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="only vLLM's worker on GPUs reads VLLM_BATCH_INVARIANT"
+)
+def test_batch_invariant_answers_are_bit_equal(model_folder: Path, plug: Plug, tmp_path: Path) -> None:
+    """At any concurrency: alone, in one request, and in several at once."""
+    variables = {"VLLM_BATCH_INVARIANT": "1"}
+    server = RealVllm(model_folder, tmp_path / "invariant.log", "--dtype", "float32", **variables)
+    server.start()
+    try:
+        policy = smollm2()
+        sampler = plug(policy, server)
+        sampler.publish(NEWEST, policy.adapters.learning)
+        prompts = policy.prompts([f"seat {i}" + " and so on" * (i % 7) for i in range(48)])
+        (trie,) = policy.answers.make_tries(["x"], LEGAL[:1])
+        queries = [NodeQuery(NEWEST, prompt, trie.nodes[0].children) for prompt in prompts]
+        alone = [sampler._choices.read_nodes([query])[0].tobytes() for query in queries]
+        assert [row.tobytes() for row in sampler._choices.read_nodes(queries)] == alone
+        with ThreadPoolExecutor(16) as threads:
+            at_once = threads.map(sampler._choices.read_nodes, [[query] for query in queries])
+            assert [found.tobytes() for (found,) in at_once] == alone
+    finally:
+        server.kill()

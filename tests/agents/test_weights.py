@@ -218,7 +218,7 @@ def test_the_tokenizer_and_its_chat_template_come_along(
     assert codec.encode_action(12) == (vocabulary().index("1"), vocabulary().index("2"), codec.end_of_turn)
 
 
-def refused(path: Path) -> str:
+def read_refusal(path: Path) -> str:
     """Returns the message with which both the tokenizer and the model of a file are refused."""
     messages = []
     for read in (load_tokenizer, lambda settings: load_base(settings, "cpu", seed=0)):
@@ -254,18 +254,18 @@ def test_a_file_that_is_damaged(change: Callable[[bytes], bytes], file: Path, tm
     path = tmp_path / "damaged.gguf"
     path.write_bytes(change(file.read_bytes()))
     hint = "; copy or download it again if it is damaged or cut off"
-    assert re.fullmatch(rf"cannot be loaded: .+{hint}", refused(path))
+    assert re.fullmatch(rf"cannot be loaded: .+{hint}", read_refusal(path))
 
 
 def test_files_that_are_not_read(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "GGUF model with architecture mind99 is not" in refused(
+    assert "GGUF model with architecture mind99 is not" in read_refusal(
         write(tmp_path / "new.gguf", architecture="mind99")
     )
     foreign = tmp_path / "archive.gguf"
     foreign.write_bytes(b"PK\x03\x04 a zip archive")
-    assert "does not start with the GGUF magic bytes" in refused(foreign)
+    assert "does not start with the GGUF magic bytes" in read_refusal(foreign)
     part = write(tmp_path / "model-00001-of-00002.gguf", without="blk.1.ffn_up.weight")
     with pytest.raises(ModelError, match=r"lacks the weights model\.layers\.1\.mlp\.up_proj\.weight, which"):
         load(part)
     monkeypatch.setitem(sys.modules, "gguf", None)
-    assert refused(file).endswith("pip install gguf")
+    assert read_refusal(file).endswith("pip install gguf")

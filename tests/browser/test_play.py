@@ -74,7 +74,7 @@ def list_positions(game: str) -> Iterator[tuple[list[int], State]]:
 
 
 def facts(game: str, state: State) -> dict[str, Any]:
-    """What OpenSpiel and the environment say of a state, in the form of ``RULES``."""
+    """Returns the facts that OpenSpiel and the environment know of a state, in the form of ``RULES``."""
     chance, over = state.is_chance_node(), state.is_terminal()
     mover = state.current_player()
     return {
@@ -97,7 +97,7 @@ def test_rules_and_prompts_are_those_of_the_environment(
 
 
 @pytest.fixture(scope="session")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def policy_probabilities(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The policy's probabilities, from the environment that has PyTorch: this one need not."""
     if not PYTHON.is_file():
         pytest.skip("no environment with the policy: make setup")
@@ -110,7 +110,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.mark.parametrize("game", GAMES)
 def test_probabilities_are_the_policys_in_every_information_state(
-    game: str, opened: Open, file: Path, expected: dict[str, Any]
+    game: str, opened: Open, file: Path, policy_probabilities: dict[str, Any]
 ) -> None:
     states = tree_of(game).states
     page, said = opened(file), []
@@ -120,7 +120,7 @@ def test_probabilities_are_the_policys_in_every_information_state(
     largest = {
         model: max(
             abs(a - b)
-            for one, row in zip(said, expected[game][model], strict=True)
+            for one, row in zip(said, policy_probabilities[game][model], strict=True)
             for a, b in zip(one[model], row, strict=True)
         )
         for model in ("untrained", "trained")

@@ -23,7 +23,9 @@ def test_the_trained_models_are_those_of_the_commands() -> None:
     assert sum(path.stat().st_size for path in (DOCS / "assets" / "play").iterdir()) < 2_000_000
 
 
-@pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker"])
+@pytest.mark.parametrize(
+    "game", ["kuhn_poker", "leduc_poker", pytest.param("tic_tac_toe", marks=pytest.mark.trains)]
+)
 def test_the_trained_models_have_the_figures_that_the_page_shows(game: str) -> None:
     run = play_trained.read_script()[game]
     tables = play_trained.list_probabilities(game, run)

@@ -211,7 +211,7 @@ def test_the_first_turn_is_told_with_the_rules_and_the_others_without(game: str)
 
 
 def test_recorded_responses_are_laid_out_the_same() -> None:
-    """All but rules, state and closing text, which are told in our own words."""
+    """All but rules, state and closing text, which are in our own words."""
     compared = 0
     for call in SESSION:
         theirs = call["response"]["observation"]

@@ -40,7 +40,7 @@ def evaluated(answer: Any, folder: Path, **taskset: Any) -> tuple[list[Any], Mod
 
 
 def test_the_validator_accepts_the_tasks(tmp_path: Path) -> None:
-    """What ``vf-validate gamespiel-games`` runs; it finds the distribution of hub/prime/ by its name."""
+    """As ``vf-validate gamespiel-games`` does, which finds the distribution of hub/prime/ by its name."""
     settings = {
         "taskset": {"id": "gamespiel-games", "arguments": LEDUC, "size": 3},
         "runtime": {"type": "subprocess"}, "only_setup": True, "rich": False, "output_dir": tmp_path,

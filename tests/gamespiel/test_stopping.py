@@ -173,6 +173,16 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.launch
+def test_the_command_returns_the_signals_status(tmp_path: Path) -> None:
+    process = start(tmp_path / "run", until=1)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "gamespiel: stopped by SIGTERM\n" in said and "Traceback" not in said
+    assert steps_of(tmp_path / "run")[-1] < STEPS
+
+
+@pytest.mark.launch
 def test_a_closed_pipe_does_not_end_a_run(finished: Path, tmp_path: Path) -> None:
     """``python train.py | head -1``."""
     run = tmp_path / "run"
@@ -211,6 +221,29 @@ def test_a_lost_terminal_leaves_a_checkpoint_and_status_129(tmp_path: Path) -> N
     assert process.wait(timeout=60) == 129
     first, stopped = steps_of(run)
     assert first == 0 and stopped == metrics.read_text().count("\n")
+
+
+@pytest.mark.launch
+def test_sigint_leaves_a_checkpoint_from_which_the_command_line_goes_on(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    process = start(run, until=2, run__checkpoint_every="100")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    (first, stopped) = steps_of(run)
+    assert process.returncode == 130  # 128 + SIGINT, as for a shell command that Ctrl-C ended
+    assert first == 0 and 2 <= stopped < STEPS
+    assert f"stopped after step {stopped} of {STEPS}" in output and "gamespiel: interrupted" in output
+    assert "Traceback" not in output
+    assert rows_of(run) == rows_of(finished)[:stopped]
+    assert main(["train", "--resume", str(run)]) == 0
+    assert_same_run(run, finished)
+    capsys.readouterr()
+    assert main(["eval", "--checkpoint", str(run), "--num_episodes", "5"]) == 0
+    # If the run's path is long, the title wraps between any two words.
+    assert "against random" in " ".join(capsys.readouterr().out.split())
+    assert (run / "eval-sampled-kuhn_poker-random.json").is_file()
 
 
 @pytest.mark.launch

@@ -90,7 +90,7 @@ def test_what_lacks_a_method_is_refused() -> None:
     with pytest.raises(OpponentError, match=rf"'forgetful': <class .*Forgetful'> .* {lacks};"):
         register_opponent("forgetful", Forgetful)  # type: ignore[arg-type]
     assert "forgetful" not in opponent_names()
-    # What a function makes is looked at when it is made.
+    # An opponent is checked when its function makes it.
     register_opponent("made", lambda seating: Forgetful(seating))  # type: ignore[arg-type, return-value]
     with pytest.raises(OpponentError, match=rf"opponent 'made': <.*Forgetful object.* {lacks}"):
         make_opponent("made", "game", "spec", 0)

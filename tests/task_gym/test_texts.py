@@ -204,3 +204,10 @@ def test_an_f_string_is_found_by_its_variable_and_places(tmp_path: Path) -> None
         read_template(file, "text", ("a",))
     with pytest.raises(ValueError, match=r"1 others \(no plain expressions\)"):
         read_template(file, "more", ("a",))
+
+
+def test_character_set_is_every_character() -> None:
+    assert "♠" in SPACE.character_set
+    assert "ab" not in SPACE.character_set
+    assert len(SPACE.character_set) == len(SPACE.character_list) == 0x110000
+    assert SPACE.character_list[int(SPACE.character_index("♠"))] == "♠"

@@ -94,7 +94,7 @@ class Model {
     }
   }
 
-  // What the model reads: the chat template around the prompt, up to where the answer begins.
+  // The model's input: the chat template around the prompt, up to the beginning of the answer.
   text(prompt) {
     return `<|im_start|>user\n${prompt}<|im_end|>\n<|im_start|>assistant\n`;
   }
@@ -155,7 +155,7 @@ class Model {
     return heads;
   }
 
-  // What the heads of a position take from it and from those before it. Several queries share a key.
+  // The values that a position's heads take from it and from earlier positions. Several queries share a key.
   attend(queries, keys, values, position) {
     const { num_attention_heads: count, num_key_value_heads: groups, head_dim: size } = this.config;
     const result = new Float64Array(count * size);

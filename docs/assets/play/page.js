@@ -98,7 +98,7 @@ class Play {
     this.goOn();
   }
 
-  // Which run the trained model is.
+  // Shows the run of the trained model.
   tell() {
     const run = TRAINED[this.name];
     const change = (key, show) => `${show(run.untrained[key])} before, ${show(run.policy[key])} after`;

@@ -39,12 +39,12 @@ class Game {
     return this.table.children ? this.table.children[edge] : edge + 1;
   }
 
-  // Of a node of chance: the probabilities of its actions.
+  // The probabilities of the actions of a node of chance.
   outcomes(node) {
     return this.edges(node).map((edge) => this.chance[edge]);
   }
 
-  // At an end: what a seat wins.
+  // A seat's return at an end.
   returns(node, seat) {
     return seat === 0 ? this.ends[node] : 0 - this.ends[node];
   }
@@ -53,7 +53,7 @@ class Game {
     return this.table.names[seat][action];
   }
 
-  // What the seat to move knows.
+  // The description of the information of the seat to move.
   description(node) {
     return this.table.texts[this.states[node]];
   }

@@ -155,7 +155,7 @@ def check_legal(action: Any, legal: Sequence[int], at: int) -> None:
         raise ReplayError(f"move {at}: action {action} is not legal there")
 
 
-def find_parting(written: Sequence[Any], played: Sequence[Any]) -> int | None:
+def find_first_difference(written: Sequence[Any], played: Sequence[Any]) -> int | None:
     """Returns the first place in which two sequences differ; None as far as both go."""
     return next((at for at, (a, b) in enumerate(zip(written, played, strict=False)) if a != b), None)
 
@@ -168,7 +168,7 @@ def check_history(written: Sequence[int], played: Sequence[int], *, whole: bool 
         played: The game so far.
         whole: Whether the game is over, so that the record must end there.
     """
-    if (at := find_parting(written, played)) is not None:
+    if (at := find_first_difference(written, played)) is not None:
         raise ReplayError(
             f"move {at}: the file says action {written[at]}, and played again it is {played[at]}"
         )

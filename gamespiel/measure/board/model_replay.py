@@ -17,7 +17,7 @@ from rich.console import Console
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.agents import Agent
 from gamespiel.measure.board.agents import describe, read_agents
-from gamespiel.measure.board.episodes import find_parting
+from gamespiel.measure.board.episodes import find_first_difference
 from gamespiel.measure.board.file import Board
 from gamespiel.measure.board.players import make_player, play_deal
 from gamespiel.measure.journal import Row
@@ -128,7 +128,7 @@ def _compare(row: Row, played: Row) -> str:
     chances = f"; probabilities of its choices: {theirs} on the board, {ours} of the model" if theirs else ""
     for key in ("history", "replies"):
         said, plays = row.get(key) or [], played.get(key) or []
-        if (at := find_parting(said, plays)) is not None:
+        if (at := find_first_difference(said, plays)) is not None:
             move = f"number {at} is {said[at]!r:.80} on the board, and {plays[at]!r:.80} of the model"
             return f"{key}: {move}{chances}"
         if len(said) != len(plays):

@@ -23,7 +23,7 @@ from gamespiel.measure.board.episodes import (
     check_chances,
     choose_output,
     count_outputs,
-    find_parting,
+    find_first_difference,
     make_baseline,
     make_row,
     pick_output,
@@ -169,7 +169,7 @@ def _parse(path: Path, content: bytes) -> dict[str, Any]:
 def _check_bytes(data: Mapping[str, Any], content: bytes, report: Report) -> None:
     own = render(data)
     if own != content:
-        parting = find_parting(own, content)
+        parting = find_first_difference(own, content)
         at = min(len(own), len(content)) if parting is None else parting
         around = content[max(0, at - 30) : at + 30]
         report.findings.append(f"byte {at:,}: boards are not written so: {around!r}")
@@ -426,7 +426,7 @@ def _compare(row: Row, played: Row) -> str:
         if theirs == ours or (key == "error" and (theirs is None) == (ours is None)):
             continue
         if key == "history" and theirs is not None and ours is not None:
-            return f"history: it differs from the game at move {find_parting(theirs, ours)}"
+            return f"history: it differs from the game at move {find_first_difference(theirs, ours)}"
         return f"{key}: the file says {theirs!r:.120}, and played again it is {ours!r:.120}"
     return ""
 

@@ -283,7 +283,7 @@ def _play_endpoint(config: Config, seconds: float | None, chat: Chat, match: Mat
     player = kind_of(config.env).player
     found = require_played(player.play_endpoint(chat, config.env, match.address, seconds))
     extra, failed = found["extra"], found.get("error") is not None
-    simultaneous = pyspiel.GameType.Dynamics.SIMULTANEOUS  # a seat is told only its own moves
+    simultaneous = pyspiel.GameType.Dynamics.SIMULTANEOUS  # each seat sees only its own moves
     sequential = match.game.variant.game.get_type().dynamics != simultaneous
     record: Row = {
         "score": None if failed else found["score"],

@@ -19,7 +19,7 @@ from PIL import Image
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.overview.bisecting import find_first_decision, play_again
-from gamespiel.overview.comparing import differing_keys, find_parting
+from gamespiel.overview.comparing import differing_keys, find_first_difference
 from gamespiel.overview.plots import (
     Group,
     draw_groups,
@@ -99,15 +99,15 @@ def test_a_lock_is_seen_without_taking_it(runs: Path) -> None:
 def test_two_runs_part_where_their_metrics_differ(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     first, second = read_run(runs / "a"), read_run(runs / "b")
     assert {key for key, *_ in differing_keys(first, second)} == {"ppo.learning_rate", "run.seed"}
-    parting = find_parting(first, second)
+    parting = find_first_difference(first, second)
     assert parting is not None and parting.step == 1
-    assert find_parting(first, read_run(runs / "stopped")) is None  # of the steps that both have
+    assert find_first_difference(first, read_run(runs / "stopped")) is None  # of the steps that both have
     other = tmp_path / "other"
     shutil.copytree(runs / "a", other)
     lines = (other / "metrics.jsonl").read_text().splitlines()
     changed = json.loads(lines[1]) | {"rollout/reward": 0.123, "time/step": -1.0}
     (other / "metrics.jsonl").write_text("\n".join([lines[0], json.dumps(changed), lines[2]]) + "\n")
-    parting = find_parting(first, read_run(other))
+    parting = find_first_difference(first, read_run(other))
     assert parting is not None and parting.step == 2
     assert parting.metrics == [("rollout/reward", json.loads(lines[1])["rollout/reward"], 0.123)]
     assert main(["runs", "diff", str(runs / "a"), str(other)]) == 0
@@ -219,7 +219,7 @@ def test_a_step_is_played_again_as_it_was(short_runs: Path) -> None:
 
 def test_another_rate_makes_other_decisions_one_step_later(short_runs: Path, capsys: Capsys) -> None:
     first, second = read_run(short_runs / "a"), read_run(short_runs / "rate")
-    parting = find_parting(first, second)
+    parting = find_first_difference(first, second)
     assert parting is not None and parting.step == 1  # the rate is in the metrics
     assert find_first_decision(first, second, 1) is None
     assert main(["runs", "diff", str(short_runs / "a"), str(short_runs / "rate"), "--bisect"]) == 0
@@ -272,7 +272,7 @@ def test_games_early_and_late() -> None:
     (shares,) = find_shares([run_of(*rows), run_of(*rows)])
     assert shares.title == "success by opponent"
     assert shares.late == {"random": wilson(2, 4), "mcts": wilson(0, 2)}
-    # Of stages all steps count.
+    # The steps of all stages count.
     stages = (("first", (0, 2)), ("first", (2, 2)), ("last", (1, 4)))
     rows = [row(step, stage, game_hex=won) for step, (stage, won) in enumerate(stages, 1)]
     (shares,) = find_shares([run_of(*rows)])

@@ -81,7 +81,7 @@ class Stub(ThreadingHTTPServer):
 
 
 @contextmanager
-def served() -> Iterator[Stub]:
+def run_stub() -> Iterator[Stub]:
     """Runs a stub, without pauses between the tries of its client."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)

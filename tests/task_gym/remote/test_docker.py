@@ -19,7 +19,7 @@ from task_gym.errors import BackendError
 from task_gym.remote import Failure
 from task_gym.remote.connection import Docked
 from task_gym.remote.settings import Container, Settings
-from tests.task_gym.remote.stub import Stub, served, slow
+from tests.task_gym.remote.stub import Stub, run_stub, slow
 
 docker = pytest.importorskip("task_gym.remote.docker")
 
@@ -186,7 +186,7 @@ def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.Monk
 
 def test_a_whole_episode_that_is_too_slow_is_not_played_twice() -> None:
     pytest.importorskip("affinetes")
-    with served() as server:
+    with run_stub() as server:
         docked = Docked(Settings("", 2.0, Container("a/b")))
         docked._use = SimpleNamespace(url=lambda lost="": server.url)  # type: ignore[assignment]
         docked.reset(task_id=0)  # the client is loaded with the first call

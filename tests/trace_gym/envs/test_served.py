@@ -11,7 +11,7 @@ import pytest
 
 import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import ArgumentError, BackendError
-from tests.task_gym.remote.stub import Stub, result, served, status
+from tests.task_gym.remote.stub import Stub, result, run_stub, status
 
 pytest.importorskip("affinetes")
 
@@ -22,7 +22,7 @@ BOTH = {"affine": 1.0, "exact": 1.0}
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    with served() as server:
+    with run_stub() as server:
         yield server
 
 

@@ -26,7 +26,7 @@ from gamespiel.measure.board.verification import Job, explain_episode, inspect_b
 from tests.gamespiel.endpoints.models import Body, ModelStub, chatty, status
 from tests.gamespiel.measure.board.conftest import Edit, find_rows, forge, play, read, shrink
 
-SHIPPED = Path(__file__).parents[3] / "benchmarks" / "results" / "leaderboard.json.gz"
+SHIPPED = Path(__file__).parents[4] / "benchmarks" / "results" / "leaderboard.json.gz"
 LATER = "2026-12-24:" + "0123456789abcdef" * 4
 
 
