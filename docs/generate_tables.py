@@ -70,7 +70,7 @@ def learning_table() -> str:
     decisions, seconds, _ = np.mean([run["curve"][-1] for run in runs], axis=0)
     shares, command = [run["final_share"] for run in runs], "`python -m benchmarks.learning_speed`"
     rows.append(_learning_row("perceptron", "leduc_poker", shares, decisions, seconds, command))
-    heads = ["model", "game, against random", "share of best response", "decisions", "CPU minutes", "GPU"]
+    heads = ["model", "game, against random", "share of best response", "decisions", "minutes", "GPU"]
     return table([*heads, "command"], rows)
 
 
