@@ -19,16 +19,6 @@ from task_gym.remote.settings import TOKEN
 GAME_OPTIONS = (("game", "NAME"), ("task_id", "N"), ("opponent", "NAME"))
 """Options that set the key of that name in the ``env`` section, with what they take."""
 
-ANSWERS = (
-    ("model", "NAME", "tiny, smollm2-135m, qwen3-4b, …, a preset, OWNER/NAME of the hub, or a folder [tiny]"),
-    ("card", "SIZE", "12gb, 16gb, 24gb, 80gb, cpu, or its memory in GiB [that of this machine]"),
-    ("games", "NAMES", "names of games, task ids as 0-99, or traces; several with commas [leduc_poker]"),
-    ("opponents", "NAMES", "an opponent, or one per stage of a curriculum, with commas [random]"),
-    ("hours", "N", "the time that the run may take; none: as many steps as the preset has [none]"),
-    ("output", "FILE.yaml", "the file to write [mine.yaml]"),
-)
-"""The answers of ``gamespiel configure``: name, what the flag takes, and help."""
-
 RUN = "a run, or one of its checkpoints"
 GREEDY = "the likeliest action instead of a sample"
 
@@ -198,8 +188,11 @@ def _split_list(text: str) -> tuple[str, ...]:
 def add_configure_options(parser: ArgumentParser) -> None:
     """Adds the options of ``gamespiel configure``."""
     parser.epilog = "What no option answers is asked in the terminal."
-    for answer in ANSWERS:
-        _option(parser, *answer)
+    _option(parser, "model", "NAME", "a preset, OWNER/NAME of the hub, or a folder [tiny]")
+    _option(parser, "games", "NAMES", "names of games, task ids as 0-99, or traces [leduc_poker]")
+    _option(parser, "opponents", "NAMES", "an opponent, or one per stage of a curriculum [random]")
+    _option(parser, "steps", "N", "training steps [preset: as many as the preset has]")
+    _option(parser, "output", "FILE.yaml", "the file to write [mine.yaml]")
     _flag(parser, "yes", "ask nothing: the rest has its default, in []")
     _flag(parser, "force", "replace the file if it exists")
 
@@ -296,8 +289,6 @@ def add_runs_options(parser: ArgumentParser) -> None:
     text = "runs, or folders of runs [runs]; diff RUN RUN: the keys and results in which two differ"
     parser.add_argument("places", nargs="*", metavar="FOLDER", help=text)
     _flag(parser, "json", "print JSON")
-    bisect = "with diff: play the step in which they part again, and show the first decision"
-    _flag(parser, "bisect", bisect)
 
 
 def add_plot_options(parser: ArgumentParser) -> None:

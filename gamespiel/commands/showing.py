@@ -1,6 +1,7 @@
 """The commands that show games, replays and runs, and that serve games."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from gamespiel.agents.installed import check_trainer
@@ -62,6 +63,19 @@ def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
     trace(task_id=args.task_id, level=args.level, family=args.family, seed=args.seed)
 
 
+def run_configure(args: argparse.Namespace, overrides: Overrides) -> None:
+    """Ask a few questions and write a configuration file."""
+    from gamespiel.terminal.configure import QUESTIONS, configure
+
+    given = {name: getattr(args, name) for name, *_ in QUESTIONS}
+    missing = [f"--{name}" for name, text in given.items() if text is None]
+    if missing and not args.yes and not sys.stdin.isatty():
+        raise ConfigError(
+            f"without a terminal nobody can be asked: give {', '.join(missing)}, or --yes for their defaults"
+        )
+    configure(given, ask=not args.yes, force=args.force)
+
+
 def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:
     """Write a page that replays recorded episodes."""
     from gamespiel.replay.page import write_page
@@ -75,22 +89,15 @@ def run_runs(args: argparse.Namespace, overrides: Overrides) -> None:
 
     places = [Path(place) for place in args.places]
     if args.places[:1] != [DIFF]:
-        if args.bisect:
-            raise ConfigError(f"--bisect is for: gamespiel runs {DIFF} RUN RUN")
         from gamespiel.overview.reading import show_runs
 
         show_runs(Console(), places, as_json=args.json)
         return
     if len(places) != 3 or args.json:
-        raise ConfigError(
-            f"{DIFF} takes two runs, and prints tables: gamespiel runs {DIFF} RUN RUN [--bisect]"
-        )
-    if args.bisect:
-        check_trainer(f"runs {DIFF} --bisect")
-
+        raise ConfigError(f"{DIFF} takes two runs, and prints tables: gamespiel runs {DIFF} RUN RUN")
     from gamespiel.overview.comparing import compare_runs
 
-    compare_runs(Console(), places[1], places[2], bisect=args.bisect)
+    compare_runs(Console(), places[1], places[2])
 
 
 def run_plot(args: argparse.Namespace, overrides: Overrides) -> None:

@@ -1,7 +1,6 @@
 """The commands that make, train and hand on models."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 from gamespiel.agents.installed import check_trainer
 from gamespiel.agents.launch import Launch, read_launch
 from gamespiel.agents.runs.kept import find, find_whole, names_step, read_place, step_of
-from gamespiel.arguments import ANSWERS
 from gamespiel.commands.given import LOADING, Overrides, list_flags, print_layers, resolve_with_imports
 from gamespiel.config import DEFAULT_PRESETS, SAVED_NAME, ConfigError, saved_config
 from gamespiel.config.schema import file_schema
@@ -161,14 +159,6 @@ def run_vllm_command(args: argparse.Namespace, overrides: Overrides) -> None:
     from gamespiel.deployment.vllm_command import vllm_commands
 
     print("\n".join(vllm_commands(resolved.config, batch_invariant=args.batch_invariant)))
-
-
-def run_configure(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Ask a few questions and write a configuration file."""
-    from gamespiel.configure.wizard import configure
-
-    given = {name: getattr(args, name) for name, _, _ in ANSWERS}
-    configure(given, ask=sys.stdin.isatty(), defaults=args.yes, force=args.force)
 
 
 def run_schema(args: argparse.Namespace, overrides: Overrides) -> None:

@@ -37,14 +37,13 @@ class Parting(NamedTuple):
     metrics: list[Difference]
 
 
-def compare_runs(console: Console, first: Path, second: Path, *, bisect: bool = False) -> None:
+def compare_runs(console: Console, first: Path, second: Path) -> None:
     """Prints what differs between two runs.
 
     Args:
         console: The console to print on.
         first: A run's folder.
         second: Another one's.
-        bisect: Whether the step in which they part is played again, to find the first decision that differs.
 
     Raises:
         TaskGymError: one of them is no run, or cannot be read.
@@ -61,13 +60,6 @@ def compare_runs(console: Console, first: Path, second: Path, *, bisect: bool = 
         return
     print_plain(console, f"the runs part in step {parting.step}:")
     _print_table(console, f"step {parting.step}", parting.metrics, "")
-    if bisect:
-        from gamespiel.overview.bisecting import describe_place, find_first_decision
-
-        decisions = find_first_decision(*runs, parting.step)
-        equal = [f"all decisions of step {parting.step} are equal, and what was learned from them is not"]
-        for line in equal if decisions is None else describe_place(decisions, first, second):
-            print_plain(console, line)
 
 
 def differing_keys(first: Run, second: Run) -> list[Difference]:

@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from gamespiel.cli import main
-from gamespiel.config import Config, InvalidValueError
-from gamespiel.overview.bisecting import find_first_decision, play_again
+from gamespiel.config import Config
 from gamespiel.overview.comparing import differing_keys, find_first_difference
 from gamespiel.overview.plots import (
     Group,
@@ -32,7 +31,7 @@ from gamespiel.overview.plots import (
 )
 from gamespiel.overview.reading import Run, describe_run, find_runs, is_locked, read_run
 from task_gym.stats import wilson
-from tests.gamespiel.runs import rows_of, small, train_quietly
+from tests.gamespiel.runs import small, train_quietly
 from tests.task_gym.test_files import files_of_at_most
 
 Capsys = pytest.CaptureFixture[str]
@@ -118,7 +117,6 @@ def test_two_runs_part_where_their_metrics_differ(runs: Path, tmp_path: Path, ca
     assert "the metrics of all 2 common steps are equal" in " ".join(capsys.readouterr().out.split())
     assert main(["runs", "diff", str(runs / "a"), str(tmp_path / "no")]) == 2
     assert main(["runs", "diff", str(runs / "a")]) == 2 and "takes two runs" in capsys.readouterr().err
-    assert main(["runs", str(runs / "a"), "--bisect"]) == 2
 
 
 def test_curves_of_one_run(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
@@ -185,56 +183,6 @@ def test_seeds_are_a_band_and_other_keys_another_curve(runs: Path, tmp_path: Pat
     assert len(reward.collections) == 2  # the band over two seeds, and the interval of a run alone
     mean = reward.lines[0].get_ydata()[1]
     assert mean == pytest.approx(first.rows[1]["rollout/reward"] + 0.25)
-
-
-# -- the first decision at which two runs part -------------------------------------------------------------
-
-
-SHORT = {"ppo__num_train_steps": "3", "run__eval_games": "0", "run__exact_every": "0"}
-
-
-@pytest.fixture(scope="module")
-def short_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs")
-    train_quietly(small(folder / "a", **SHORT))
-    train_quietly(small(folder / "rate", **SHORT, ppo__learning_rate="0.02"))
-    train_quietly(small(folder / "first", **SHORT, env__opponent="first"))
-    return folder
-
-
-def test_a_step_is_played_again_as_it_was(short_runs: Path) -> None:
-    run = read_run(short_runs / "a")
-    rows, files = rows_of(run.folder), sorted(run.folder.rglob("*"))
-    for step in (1, 3):
-        decisions = play_again(run, step)
-        # Six episodes, of which each turn is a decision; the metric counts all that came before.
-        before = rows[step - 2]["decisions"] if step > 1 else 0
-        assert len(decisions) == rows[step - 1]["decisions"] - before
-        assert {decision.episode for decision in decisions} == set(range(6))
-        assert all("kuhn_poker" in decision.prompt for decision in decisions)
-    assert sorted(run.folder.rglob("*")) == files and rows_of(run.folder) == rows
-    with pytest.raises(InvalidValueError, match=r"--bisect: .* has no checkpoint before step 0"):
-        play_again(run, 0)
-
-
-def test_another_rate_makes_other_decisions_one_step_later(short_runs: Path, capsys: Capsys) -> None:
-    first, second = read_run(short_runs / "a"), read_run(short_runs / "rate")
-    parting = find_first_difference(first, second)
-    assert parting is not None and parting.step == 1  # the rate is in the metrics
-    assert find_first_decision(first, second, 1) is None
-    assert main(["runs", "diff", str(short_runs / "a"), str(short_runs / "rate"), "--bisect"]) == 0
-    assert "all decisions of step 1 are equal" in " ".join(capsys.readouterr().out.split())
-
-
-def test_another_opponent_is_seen_at_the_first_turn_that_differs(short_runs: Path, capsys: Capsys) -> None:
-    found = find_first_decision(read_run(short_runs / "a"), read_run(short_runs / "first"), 1)
-    assert found is not None
-    own, other = found
-    # Seeds and the policy are the same: another prompt, or a turn that is not there.
-    assert own is None or other is None or own.prompt != other.prompt
-    assert main(["runs", "diff", str(short_runs / "a"), str(short_runs / "first"), "--bisect"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "the first decision that differs: episode " in said and "is asked:" in said
 
 
 # -- success by game, opponent and stage, counted from a run's rows ----------------------------------------
