@@ -270,9 +270,6 @@ def add_merge_options(parser: ArgumentParser) -> None:
     _option(parser, "tolerance", "NATS", "the most that a log-probability may change", float)
     _path(parser, "gguf", "FILE.gguf", "this file too, by llama.cpp")
     _flag(parser, "adapters", "write the adapters instead, unmerged")
-    _option(parser, "push", "OWNER/NAME", "upload the folder to this repository of the hub")
-    _flag(parser, "private", "if it is made, as a private one")
-    _flag(parser, "dry_run", "only say what --push would upload")
     _option(parser, "licence", "NAME", "the base model's, if its card is not here")
 
 

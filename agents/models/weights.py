@@ -277,53 +277,6 @@ def only_cached(model_name: str) -> bool:
     )
 
 
-class HubError(TaskGymError):
-    """A model hub that does not take a folder."""
-
-
-def require_token(repo: str) -> None:
-    """Raises HubError if there is no token to write to a repository."""
-    from huggingface_hub import get_token
-
-    if get_token() is None:
-        raise HubError(f"--push {repo}: there is no token; set HF_TOKEN, or run `hf auth login`")
-
-
-def upload(folder: Path, repo: str, *, private: bool, message: str) -> str:
-    """Uploads a folder to a repository, which is made if there is none; returns the commit's address.
-
-    Raises:
-        HubError: there is no token, the name is none, or the hub refuses or cannot be reached.
-    """
-    from huggingface_hub import HfApi, constants
-    from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError
-        HfHubHTTPError,
-        HFValidationError,
-        HTTPError,
-        OfflineModeIsEnabled,
-    )
-
-    where, api = f"--push {repo}", HfApi()
-    require_token(repo)
-    try:
-        api.create_repo(repo, private=private, exist_ok=True)
-        commit = api.upload_folder(repo_id=repo, folder_path=folder, commit_message=message)
-    except HFValidationError as error:
-        raise HubError(f"{where} is no name of a repository; allowed: owner/name") from error
-    except HfHubHTTPError as error:
-        status = error.response.status_code
-        refused = " (is the token one that may write there?)" if status in (401, 403) else ""
-        raise HubError(
-            f"{where}: the hub answers with {status}{refused}: {_first_line(error)}; {folder} is written"
-        ) from error
-    except (HTTPError, OSError, OfflineModeIsEnabled) as error:
-        raise HubError(
-            f"{where}: the hub {constants.ENDPOINT} cannot be reached "
-            f"({_first_line(error) or type(error).__name__}); {folder} is written"
-        ) from error
-    return str(commit.commit_url)
-
-
 def read_cached_card(model_name: str) -> str:
     """Returns a model's card from the hub's cache, "" if it is not there."""
     card = find_cached(model_name, "README.md")

@@ -131,12 +131,12 @@ def run_sft(args: argparse.Namespace, overrides: Overrides) -> None:
 
 
 def run_merge(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Merge a run's adapters into its base model; check it, upload it."""
+    """Merge a run's adapters into its base model, and check it."""
     check_trainer("merge")
 
     from gamespiel.deployment.publishing import publish
 
-    names = ("adapters", "dtype", "tolerance", "gguf", "push", "private", "dry_run", "licence")
+    names = ("adapters", "dtype", "tolerance", "gguf", "licence")
     publish(args.place, args.output, **{name: getattr(args, name) for name in names})
 
 

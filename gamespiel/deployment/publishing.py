@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from gamespiel import __version__
-from gamespiel.agents.models.weights import read_cached_card, require_token, resolve, upload
+from gamespiel.agents.models.weights import read_cached_card, resolve
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import hub_name, link_to, render_cell, render_table
 from gamespiel.agents.runs.checkpoint import read_state
@@ -44,13 +44,10 @@ def publish(
     dtype: Type = "bfloat16",
     tolerance: float | None = None,
     gguf: Path | None = None,
-    push: str | None = None,
-    private: bool = False,
-    dry_run: bool = False,
     licence: str | None = None,
     console: Console | None = None,
 ) -> None:
-    """Writes a run's model and its card to a new folder, and uploads it if asked.
+    """Writes a run's model and its card to a new folder.
 
     Args:
         place: A run, a checkpoint, RUN@STEP or RUN@best.
@@ -59,28 +56,19 @@ def publish(
         dtype: The type of the merged weights.
         tolerance: See ``merge_run``.
         gguf: A GGUF file to write too.
-        push: The repository to which the folder is uploaded, owner/name; None to keep it here.
-        private: Whether the repository is made as a private one.
-        dry_run: Whether only to say what would be uploaded.
         licence: The base model's licence, if it is not found.
         console: The console to print on.
 
     Raises:
-        InvalidValueError: the folder is taken, or the licence is not known and the model is to be uploaded.
-        TaskGymError: there is no such checkpoint; the merged model differs; the hub does not take it.
+        InvalidValueError: the folder is taken.
+        TaskGymError: there is no such checkpoint, or the merged model differs.
     """
     console = console or Console()
     check_output(output)
-    if push is not None and not re.fullmatch(r"[\w.-]+/[\w.-]+", push):
-        raise InvalidValueError(f"--push: {push!r} was given, allowed: owner/name")
     found = checkpoint.find(place)
     run = read_run(found.parent.parent)
     name = run.config.model.model_name
     terms = {"license": licence} if licence else find_licence(name)
-    if push is not None and not terms:
-        raise InvalidValueError(f"--push: the licence of {name} is not known here; give it: --licence NAME")
-    if push is not None and not dry_run:
-        require_token(push)
     if adapters:
         if gguf is not None:
             raise InvalidValueError("--gguf: was given with --adapters, allowed: the merged model")
@@ -89,22 +77,10 @@ def publish(
         merge_run(found, output, dtype=dtype, tolerance=tolerance, gguf=gguf, console=console)
     if run.rows:
         save_groups(group_seeds([run]), [output / CURVES])
-    card = render_card(run, found, terms, merged=not adapters, place=push or output.name)
+    card = render_card(run, found, terms, merged=not adapters, place=output.name)
     write_atomically(output / "README.md", card)
     if adapters:
         console.print(f"written to {output}", soft_wrap=True, markup=False)
-    if push is None:
-        return
-    files = sorted(path for path in output.rglob("*") if path.is_file())
-    if dry_run:
-        for path in files:
-            size = f"{path.stat().st_size:>14,} bytes"
-            console.print(f"{size}  {path.relative_to(output)}", soft_wrap=True, markup=False)
-        console.print(f"{len(files)} files would be uploaded to {push}; nothing was sent")
-        return
-    message = f"GameSpiel, step {checkpoint.step_of(found)}"
-    address = upload(output, push, private=private, message=message)
-    console.print(f"uploaded: {address}", soft_wrap=True, markup=False)
 
 
 def find_licence(model_name: str) -> dict[str, str]:

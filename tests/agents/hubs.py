@@ -1,13 +1,8 @@
-"""A model hub on this machine, which speaks as much of the real one's protocol as models need.
-
-They are loaded, and uploaded as files that are no large ones.
-"""
+"""A model hub on this machine, which speaks as much of the real one's protocol as loading a model needs."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,8 +27,6 @@ class Hub:
         hangs: Whether it takes requests and never answers.
         asked: The paths that were asked for.
         tokens: The tokens that were shown.
-        made: The repositories that were made, and whether they are private.
-        files: The files that were uploaded, by repository and path.
     """
 
     def __init__(self) -> None:
@@ -44,8 +37,6 @@ class Hub:
         self.hangs = False
         self.asked: list[str] = []
         self.tokens: set[str | None] = set()
-        self.made: dict[str, bool] = {}
-        self.files: dict[str, dict[str, bytes]] = {}
         self.closed = threading.Event()
 
     def file(self, path: str) -> Path | None:
@@ -75,39 +66,6 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
                 self._send(200, None, path.read_bytes())
 
         do_HEAD = do_GET
-
-        def do_POST(self) -> None:
-            hub.asked.append(self.path)
-            hub.tokens.add(self.headers.get("Authorization"))
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if hub.refusal is not None:
-                self._send(*hub.refusal, b"")
-                return
-            if self.path == "/api/repos/create":
-                asked = json.loads(body)
-                name = (
-                    f"{asked['organization']}/{asked['name']}" if "organization" in asked else asked["name"]
-                )
-                hub.made[name] = asked.get("visibility") == "private"
-                answer: object = {"url": f"{hub.url}/{name}"}
-            elif self.path == "/api/validate-yaml":  # the head of a card
-                answer = {"errors": [], "warnings": []}
-            else:
-                name = "/".join(self.path.split("/")[3:5])
-                answer = self._take(name, self.path.split("/")[5], body)
-            self._send(200, None, json.dumps(answer).encode())
-
-        def _take(self, name: str, method: str, body: bytes) -> object:
-            """Returns the answer to a request of an upload."""
-            if method == "preupload":
-                files = json.loads(body)["files"]
-                kinds = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
-                return {"files": [{"path": file["path"], **kinds} for file in files]}
-            for line in map(json.loads, body.splitlines()):
-                if line["key"] == "file":
-                    content = base64.b64decode(line["value"]["content"])
-                    hub.files.setdefault(name, {})[line["value"]["path"]] = content
-            return {"commitUrl": f"{hub.url}/{name}/commit/{COMMIT}", "commitOid": COMMIT}
 
         def _send(self, status: int, code: str | None, content: bytes) -> None:
             self.send_response(status)

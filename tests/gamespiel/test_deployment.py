@@ -1,9 +1,8 @@
-"""A run's model for others: merged as the policy was, with a card of what the run was, and sent to a hub."""
+"""A run's model for others: merged as the policy was, with a card of what the run was."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gamespiel.agents.models.loading import TINY
-from gamespiel.agents.models.weights import HubError
 from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main
@@ -23,7 +21,6 @@ from gamespiel.deployment.merging import collect_texts, greatest_change, merge_r
 from gamespiel.deployment.publishing import find_licence, publish
 from gamespiel.environments.making import make_one_env
 from task_gym.errors import BackendError
-from tests.agents.hubs import Hub, running
 from tests.gamespiel.runs import quiet, small, train_quietly
 from tests.task_gym.test_files import files_of_at_most
 
@@ -109,17 +106,7 @@ def test_changes_of_unlikely_tokens_do_not_count() -> None:
     assert greatest_change(before, after) == pytest.approx(0.2337, abs=1e-3)
 
 
-# -- publishing ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with running() as found:
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", found.url)
-        monkeypatch.setattr("huggingface_hub.hf_api.constants.ENDPOINT", found.url)
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-        monkeypatch.setenv("HF_TOKEN", "hf_secret")
-        yield found
+# -- the card -----------------------------------------------------------------------------------------------
 
 
 def card_of(folder: Path) -> tuple[dict[str, object], str]:
@@ -127,17 +114,9 @@ def card_of(folder: Path) -> tuple[dict[str, object], str]:
     return yaml.safe_load(head), body
 
 
-def test_a_dry_run_writes_the_card_of_adapters_and_sends_nothing(
-    run: Path, tmp_path: Path, hub: Hub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("HF_TOKEN")
-    place = ["merge", str(run), "--output", str(tmp_path / "out"), "--adapters", "--push", "me/kuhn"]
-    assert main([*place, "--dry_run"]) == 0
-    said = capsys.readouterr().out
-    size = (tmp_path / "out" / "adapter_model.safetensors").stat().st_size
-    assert f"{size:,} bytes  adapter_model.safetensors" in said
-    assert "4 files would be uploaded to me/kuhn" in said and hub.asked == []
-    head, body = card_of(tmp_path / "out")
+def test_adapters_have_a_card(run: Path, tmp_path: Path) -> None:
+    assert main(["merge", str(run), "--output", str(tmp_path / "kuhn"), "--adapters"]) == 0
+    head, body = card_of(tmp_path / "kuhn")
     assert head == {
         "license": "apache-2.0",
         "library_name": "peft",
@@ -151,67 +130,29 @@ def test_a_dry_run_writes_the_card_of_adapters_and_sends_nothing(
     share = json.loads((run / "eval-exact-kuhn_poker-random.json").read_text())["exact"]["policy"]["share"]
     assert f"| share (exact) | {share:.3f} |" in body
     assert "| `ppo.num_train_steps` | 2 |" in body and str(tmp_path) not in body
-    assert 'model = PeftModel.from_pretrained(model, "me/kuhn")' in body
-    assert (tmp_path / "out" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert 'model = PeftModel.from_pretrained(model, "kuhn")' in body
+    assert (tmp_path / "kuhn" / "curves.png").read_bytes().startswith(b"\x89PNG")
     base = AutoModelForCausalLM.from_pretrained(TINY)
-    assert PeftModel.from_pretrained(base, tmp_path / "out").peft_config["default"].r == 16
+    assert PeftModel.from_pretrained(base, tmp_path / "kuhn").peft_config["default"].r == 16
 
 
-@pytest.fixture
-def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes a text in the place of curves, which take longer than all else."""
+def test_a_merged_model_has_a_card(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "save_groups", lambda groups, paths: paths[0].write_text("curves"))
+    publish(run, tmp_path / "kuhn", dtype="float32", licence="mit", console=quiet())
+    head, body = card_of(tmp_path / "kuhn")
+    assert (head["license"], head["library_name"]) == ("mit", "transformers")
+    assert 'model = AutoModelForCausalLM.from_pretrained("kuhn")' in body
 
 
-@pytest.mark.usefixtures("no_curves")
-def test_a_merged_model_goes_to_a_hub(run: Path, tmp_path: Path, hub: Hub) -> None:
-    publish(run, tmp_path / "out", dtype="float32", push="me/kuhn", private=True, console=quiet())
-    assert hub.made == {"me/kuhn": True}
-    assert hub.tokens == {"Bearer hf_secret"}
-    files = hub.files["me/kuhn"]
-    assert files.keys() == {path.name for path in (tmp_path / "out").iterdir()} >= {
-        "README.md", "config.json", "curves.png", "merged.json", "model.safetensors", "tokenizer.json",
-    }  # fmt: skip
-    assert all(content == (tmp_path / "out" / name).read_bytes() for name, content in files.items())
-    head, body = card_of(tmp_path / "out")
-    assert head["library_name"] == "transformers"
-    assert 'model = AutoModelForCausalLM.from_pretrained("me/kuhn")' in body
-
-
-@pytest.mark.usefixtures("no_curves")
-@pytest.mark.parametrize("token", [True, pytest.param(False, marks=pytest.mark.families)])
-def test_what_a_hub_refuses_is_named(
-    token: bool, run: Path, tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    message = r"--push me/kuhn: the hub answers with 403"
-    hub.refusal = (403, "Forbidden")
-    if not token:
-        monkeypatch.delenv("HF_TOKEN")
-        monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
-        message = "there is no token; set HF_TOKEN"
-    with pytest.raises(HubError, match=message):
-        publish(run, tmp_path / "out", adapters=True, push="me/kuhn", console=quiet())
-    # A refusal of the hub comes after the work, which is kept; a token is asked for before it.
-    assert (tmp_path / "out" / "README.md").exists() == token
-
-
-def test_what_is_refused_before_anything_is_written(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_refused_before_anything_is_written(run: Path, tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.mkdir()
     (taken / "file").touch()
-    out = tmp_path / "out"
     with pytest.raises(InvalidValueError, match=r"taken' is there already"):
         publish(run, taken)
-    with pytest.raises(InvalidValueError, match=r"--push: 'kuhn' was given, allowed: owner/name"):
-        publish(run, out, push="kuhn")
     with pytest.raises(InvalidValueError, match=r"--gguf: was given with --adapters"):
-        publish(run, out, adapters=True, gguf=tmp_path / "m.gguf")
-    monkeypatch.setattr("gamespiel.deployment.publishing.LICENCES", {})
-    with pytest.raises(InvalidValueError, match=r"the licence of tiny is not known here; give it: --licence"):
-        publish(run, out, push="me/kuhn")
-    assert not out.exists()
+        publish(run, tmp_path / "out", adapters=True, gguf=tmp_path / "m.gguf")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_licence_is_the_bases_own(tmp_path: Path) -> None:
