@@ -1,7 +1,6 @@
 """Reading and writing configurations: files, presets, and their resolution with overrides."""
 
 import json
-import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ SAVED_NAME = "config.yaml"
 
 
 class Resolved(NamedTuple):
-    """A configuration, its layers in words ("preset tiny, --run.seed"), and notices about its words."""
+    """A configuration, its layers in words ("preset tiny, --run.seed"), and notices about them."""
 
     config: Config
     layers: str
@@ -45,8 +44,7 @@ def resolve(
 ) -> Config:
     """Returns the validated configuration: defaults (or ``base``) < preset < files < overrides.
 
-    A file may name the preset itself, with its key ``preset``. Words of other libraries that are taken as a
-    key are logged.
+    A file may name the preset itself, with its key ``preset``.
 
     Args:
         preset: The name of a preset.
@@ -58,10 +56,7 @@ def resolve(
         ConfigError: A layer cannot be read, has an unknown key or a bad value, or the layers do not fit.
         MistakesError: There are several such mistakes.
     """
-    resolved = resolve_layers(preset, files, overrides, base=base)
-    for notice in resolved.notices:
-        logging.getLogger(__name__).warning(notice)
-    return resolved.config
+    return resolve_layers(preset, files, overrides, base=base).config
 
 
 def resolve_layers(
@@ -87,10 +82,7 @@ def resolve_layers(
     with mistakes.collect():
         layers.append(layer_from_overrides(overrides))
     mistakes.raise_all()
-    notices = tuple(notice for layer in layers for notice in layer.notices)
-    return Resolved(
-        validate(merge_layers(layers)), ", ".join(layer.name for layer in layers if layer.name), notices
-    )
+    return Resolved(validate(merge_layers(layers)), ", ".join(layer.name for layer in layers if layer.name))
 
 
 def _read_preset(preset: str | None, files: Sequence[Layer]) -> list[Layer]:

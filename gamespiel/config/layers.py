@@ -8,9 +8,9 @@ curriculum that name tasks are such a choice too.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gamespiel.config.foreign import SHORT, WORDS, Word, explain_word, notices_of_words
 from gamespiel.config.schema import DOTTED, KEYS, PRESET, SECTION_OF, SECTIONS, parse_section, read_text
 from gamespiel.config.sections import Config, EnvConfig
+from gamespiel.config.synonyms import explain
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, UnknownKeyError, unknown_name_error
 from gamespiel.kinds import DECLARATIONS
 from gamespiel.kinds.base import TASK_IDS
@@ -32,13 +32,11 @@ class Layer(NamedTuple):
     Attributes:
         name: The source.
         values: The values.
-        notices: Notices about its words.
         preset: The preset that it names to start from.
     """
 
     name: str
     values: Mapping[str, Mapping[str, Any]]
-    notices: tuple[str, ...] = ()
     preset: str | None = None
 
 
@@ -57,29 +55,18 @@ def layer_from_data(data: Any, source: str = "config") -> Layer:
             preset = _check_preset(data[PRESET], source)
         data = {name: value for name, value in data.items() if name != PRESET}
     sections: dict[str, dict[str, Any]] = {}
-    words: list[Word] = []
-    named: dict[tuple[str, str], str] = {}
     for section, key, item in _flatten_keys(data, source, mistakes):
         with mistakes.collect():
-            word = WORDS.get(key)
-            if word is not None and any(type(item) is type(v) and item == v for v in word.harmless):
-                words.append(word)
-                continue
             place = _find_key(section, key, source)
-            if place in named:
-                same = named[place] == key == place[1]
-                how = "in its section and outside" if same else f"as {named[place]} and as {key}"
-                raise ConfigError(f"{source}: {'.'.join(place)} is given twice, {how}")
-            named[place] = key
-            sections.setdefault(place[0], {})[place[1]] = item
-            words += [] if word is None else [word]
+            if key in sections.setdefault(place[0], {}):
+                raise ConfigError(f"{source}: {'.'.join(place)} is given twice, in its section and outside")
+            sections[place[0]][key] = item
     typed: dict[str, Mapping[str, Any]] = {}
     for section, values in sections.items():
         with mistakes.collect():
             typed[section] = parse_section(section, values, f"{source}: ")
     mistakes.raise_all()
-    keys = [f"{section}.{key}" for section, values in typed.items() for key in values]
-    return Layer(source, typed, tuple(notices_of_words(f"{source}: ", words, keys)), preset)
+    return Layer(source, typed, preset)
 
 
 def _check_preset(name: Any, source: str) -> str:
@@ -119,7 +106,7 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
         ConfigError: An option is unknown, or a value is bad; ``MistakesError`` for several.
     """
     sections: dict[str, dict[str, Any]] = {}
-    names, words, mistakes = [], [], Mistakes()
+    names, mistakes = [], Mistakes()
     for dotted, text in overrides:
         with mistakes.collect():
             found = find_option(dotted)
@@ -130,16 +117,12 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
             value = parse_section(section, {key: read_text(text, section, key)}, "--")
             sections.setdefault(section, {}).update(value)
             names.append(f"--{dotted}")
-            if dotted not in DOTTED:
-                words.append(WORDS[dotted.rpartition(".")[2]]._replace(word=dotted))
     mistakes.raise_all()
-    keys = [f"{section}.{key}" for section, values in sections.items() for key in values]
-    notices = notices_of_words("--", dict.fromkeys(words), keys)
-    return Layer(", ".join(dict.fromkeys(names)), sections, tuple(notices))
+    return Layer(", ".join(dict.fromkeys(names)), sections)
 
 
 def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
-    """Returns the section and the key that a file's key means: itself, or another library's word for it.
+    """Returns the section and the name of a file's key.
 
     Args:
         section: The section that has it; None for a flat key.
@@ -147,26 +130,22 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
         source: The name of the file.
 
     Raises:
-        UnknownKeyError: It means none, or a key of another section.
+        UnknownKeyError: There is no such key, or in another section.
     """
     if (place := _find_place(section, name)) is not None:
         return place
-    given, word = str(name) if section is None else f"{section}.{name}", WORDS.get(name)
-    if word is not None and word.differs:
-        raise explain_word(given, f"key in {source}:", word)
-    if word is not None:
-        raise UnknownKeyError(f"unknown key in {source}: {given!r}; did you mean {word.key!r}?")
+    given = str(name) if section is None else f"{section}.{name}"
+    if (why := explain(name)) is not None:
+        raise UnknownKeyError(f"unknown key in {source}: {given!r}{why}")
     if section is None:
         raise unknown_name_error(f"section or key in {source}:", given, [*KEYS, *SECTION_OF, PRESET])
     raise unknown_name_error(f"key in {source}:", given, _nearest_first(section))
 
 
 def _find_place(section: str | None, name: str) -> tuple[str, str] | None:
-    """Returns the section and the key that a name means, also as another library's word; None if none."""
-    word = WORDS.get(name)
-    meant = f"{SECTION_OF.get(name)}.{name}" if word is None else "" if word.differs else word.key
-    own, _, key = meant.partition(".")
-    return (own, key) if meant in DOTTED and section in (None, own) else None
+    """Returns the section and the name of a key; None if there is none."""
+    own = SECTION_OF.get(name)
+    return (own, name) if own is not None and section in (None, own) else None
 
 
 def find_option(dotted: str) -> tuple[str, str] | None:
@@ -177,15 +156,10 @@ def find_option(dotted: str) -> tuple[str, str] | None:
 
 def explain_unknown_option(given: str, allowed: Iterable[str]) -> UnknownKeyError:
     """Returns the error for an option that does not exist, also if it is another library's word."""
-    name = given.removeprefix("--")
-    if name in SHORT:
-        return UnknownKeyError(f"unknown option {given!r}; did you mean '--{SHORT[name]}'?")
-    word = WORDS.get(name.rpartition(".")[2])
-    if word is None:
-        return unknown_name_error("option", given, allowed)
-    if word.differs:
-        return explain_word(given, "option", word)
-    return UnknownKeyError(f"unknown option {given!r}; did you mean '--{word.key}'?")
+    why = explain(given.removeprefix("--").rpartition(".")[2], option=True)
+    if why is not None:
+        return UnknownKeyError(f"unknown option {given!r}{why}")
+    return unknown_name_error("option", given, allowed)
 
 
 def merge_layers(layers: Sequence[Layer]) -> Config:

@@ -93,13 +93,13 @@ def test_from_takes_the_runs_own_config_and_a_new_folder(calls: Calls, tmp_path:
 
 def test_another_model_trains_with_the_defaults_on_the_presets_tasks(calls: Calls, capsys: Capsys) -> None:
     """The learning rate of tiny, 0.004, would destroy a pretrained model."""
-    assert main(["train", "--model.model_name_or_path", "some/model", "--ppo.batch_size", "16"]) == 0
+    assert main(["train", "--model.model_name", "some/model", "--ppo.batch_size", "16"]) == 0
     expected = from_dict({"model_name": "some/model", "batch_size": 16, "task_id": 200000000})
     assert calls == [(expected, None)] and expected.ppo.learning_rate == 1e-5
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == (
         "configuration: defaults for pretrained models, tasks of preset tiny, "
-        "--model.model_name_or_path, --ppo.batch_size"
+        "--model.model_name, --ppo.batch_size"
     )
     assert "some/model takes the defaults: " in lines[-1]
     assert "ppo.learning_rate 1e-05, " in lines[-1] and "batch_size 8" not in lines[-1]

@@ -26,6 +26,7 @@ from gamespiel.config import (
     to_dict,
 )
 from gamespiel.config.schema import DOTTED, KEYS, PRESET, SECTION_OF, file_schema, node_of, preset_path
+from gamespiel.config.synonyms import SYNONYMS
 from gamespiel.config.yaml_text import read_yaml
 from gamespiel.errors import MOST_SHOWN
 
@@ -245,7 +246,7 @@ def test_a_union_is_one_mistake_and_each_part_of_a_list_is_its_own() -> None:
 
 def test_files_options_and_flags_are_read_together(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The message of docs/configuration.md, then also the other places where mistakes are made."""
-    Path("mine.json").write_text('{"ppo": {"gama": 1}, "weight_decay": 0.01}')
+    Path("mine.json").write_text('{"ppo": {"gama": 1}, "n_epochs": 4}')
     assert main(["train", "--config", "mine.json", "--ppo.batch_size", "many"]) == 2
     message = capsys.readouterr().err
     page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
@@ -289,3 +290,20 @@ def test_a_long_list_is_cut() -> None:
     lines = str(raised.value).splitlines()
     assert lines[0] == "2,000 mistakes:" and lines[-1] == f"  and {2_000 - MOST_SHOWN:,} more"
     assert len(lines) == MOST_SHOWN + 2
+
+
+def test_words_of_other_libraries_name_the_nearest_key() -> None:
+    """No word hides a key, and each names a key that exists."""
+    assert not SYNONYMS.keys() & SECTION_OF.keys() and set(SYNONYMS.values()) <= set(DOTTED)
+    data = {"gae_lambda": 0.9, "ppo": {"top_p": 0.9, "lora_r": 8}, "fsdp": True}
+    with pytest.raises(MistakesError) as raised:
+        from_dict(data)
+    gae, sampling, lora, sharded = map(str, raised.value.mistakes)
+    assert gae == "unknown key in config: 'gae_lambda'; did you mean 'ppo.lam'?"
+    assert sampling.startswith("unknown key in config: 'ppo.top_p': ") and sampling.endswith("; leave it out")
+    assert lora == "unknown key in config: 'ppo.lora_r'; did you mean 'lora.r'?"
+    assert "data-parallel" in sharded and sharded.endswith("did you mean 'model.use_4bit'?")
+    with pytest.raises(
+        UnknownKeyError, match=r"^unknown option '--ppo.lr'; did you mean '--ppo.learning_rate'"
+    ):
+        resolve(overrides=[("ppo.lr", "4")])
