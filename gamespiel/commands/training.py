@@ -136,7 +136,7 @@ def run_merge(args: argparse.Namespace, overrides: Overrides) -> None:
 
     from gamespiel.deployment.publishing import publish
 
-    names = ("adapters", "dtype", "tolerance", "gguf", "licence")
+    names = ("dtype", "tolerance", "gguf", "licence")
     publish(args.place, args.output, **{name: getattr(args, name) for name in names})
 
 

@@ -1,9 +1,8 @@
-"""A run's model for others: merged or as adapters, with a card of its settings, curves and evaluations."""
+"""A run's model for others: merged, with a card of its settings, curves and evaluations."""
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,19 +39,17 @@ def publish(
     place: str | Path,
     output: Path,
     *,
-    adapters: bool = False,
     dtype: Type = "bfloat16",
     tolerance: float | None = None,
     gguf: Path | None = None,
     licence: str | None = None,
     console: Console | None = None,
 ) -> None:
-    """Writes a run's model and its card to a new folder.
+    """Writes a run's merged model and its card to a new folder.
 
     Args:
         place: A run, a checkpoint, RUN@STEP or RUN@best.
         output: The folder; it must not exist, or be empty.
-        adapters: Whether only the adapters are written, and not the merged model.
         dtype: The type of the merged weights.
         tolerance: See ``merge_run``.
         gguf: A GGUF file to write too.
@@ -69,18 +66,10 @@ def publish(
     run = read_run(found.parent.parent)
     name = run.config.model.model_name
     terms = {"license": licence} if licence else find_licence(name)
-    if adapters:
-        if gguf is not None:
-            raise InvalidValueError("--gguf: was given with --adapters, allowed: the merged model")
-        shutil.copytree(found / "adapter", output, dirs_exist_ok=True)
-    else:
-        merge_run(found, output, dtype=dtype, tolerance=tolerance, gguf=gguf, console=console)
+    merge_run(found, output, dtype=dtype, tolerance=tolerance, gguf=gguf, console=console)
     if run.rows:
         save_groups(group_seeds([run]), [output / CURVES])
-    card = render_card(run, found, terms, merged=not adapters, place=output.name)
-    write_atomically(output / "README.md", card)
-    if adapters:
-        console.print(f"written to {output}", soft_wrap=True, markup=False)
+    write_atomically(output / "README.md", render_card(run, found, terms, place=output.name))
 
 
 def find_licence(model_name: str) -> dict[str, str]:
@@ -96,32 +85,36 @@ def find_licence(model_name: str) -> dict[str, str]:
     return own if "license" in own else known
 
 
-def render_card(run: Run, found: Path, terms: Mapping[str, str], *, merged: bool, place: str) -> str:
+def render_card(run: Run, found: Path, terms: Mapping[str, str], *, place: str) -> str:
     """Returns the model card of a run's checkpoint.
 
     Args:
         run: The run.
         found: The checkpoint.
         terms: The licence's keys.
-        merged: Whether the model is merged, and not its adapters.
         place: From where it will be loaded: a repository of the hub or a folder.
     """
     base = read_state(found)["base"]
     name = hub_name(str(base["model_name"]))
     title = str(kind_of(run.config.env).presenter.run_name(run.config.env) or "GameSpiel")
-    kind = "merged" if merged else "lora"
     lines = [
         "---",
         *([f"base_model: {name}"] if name else []),
         *(f"{key}: {value}" for key, value in terms.items()),
-        f"library_name: {'transformers' if merged else 'peft'}",
+        "library_name: transformers",
         "pipeline_tag: text-generation",
-        f"tags: [gamespiel, {kind}, ppo, reinforcement-learning]",
+        "tags: [gamespiel, merged, ppo, reinforcement-learning]",
         "---", "",
         f"# {title}, trained with GameSpiel", "",
-        f"{'The model' if merged else 'Adapters'} {link_to(name, base)}, after step "
+        f"The model {link_to(name, base)}, after step "
         f"{checkpoint.step_of(found):,} of PPO with GameSpiel {__version__}.", "",
-        "## Use", "", *_render_use(merged, place, name or str(base["model_name"])), "",
+        "## Use", "", 
+        "The model answers a turn's prompt, which is one user message; `gym.make(\"GameSpiel-v0\", ...)` of "
+        "GameSpiel gives the prompts that it was trained on.", "",
+        "```python",
+        "from transformers import AutoModelForCausalLM", "",
+        f'model = AutoModelForCausalLM.from_pretrained("{place}")',
+        "```", "",
     ]  # fmt: skip
     if evaluations := list(read_evaluations(run.folder)):
         lines += ["## Evaluations", "", "Means with 95% intervals; exact values have none."]
@@ -131,22 +124,6 @@ def render_card(run: Run, found: Path, terms: Mapping[str, str], *, merged: bool
     settings = [(f"`{key}`", render_cell(value)) for key, value in card_facts(run.config).items()]
     lines += ["## Training", "", "Settings other than GameSpiel's defaults:"]
     return "\n".join([*lines, *render_table(("key", "value"), settings), ""])
-
-
-def _render_use(merged: bool, place: str, base: str) -> list[str]:
-    load = [f'model = AutoModelForCausalLM.from_pretrained("{place if merged else base}")']
-    if not merged:
-        load.append(f'model = PeftModel.from_pretrained(model, "{place}")')
-    return [
-        "The model answers a turn's prompt, which is one user message; `gym.make(\"GameSpiel-v0\", ...)` of "
-        "GameSpiel gives the prompts that it was trained on.", "",
-        "```python",
-        *([] if merged else ["from peft import PeftModel"]),
-        "from transformers import AutoModelForCausalLM",
-        "",
-        *load,
-        "```",
-    ]  # fmt: skip
 
 
 def read_evaluations(folder: Path) -> Iterator[tuple[str, str, str]]:

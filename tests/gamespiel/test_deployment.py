@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, saved_config
-from gamespiel.deployment import publishing
 from gamespiel.deployment.merging import collect_texts, greatest_change, merge_run, plain_config
 from gamespiel.deployment.publishing import find_licence, publish
 from gamespiel.environments.making import make_one_env
@@ -109,19 +106,14 @@ def test_changes_of_unlikely_tokens_do_not_count() -> None:
 # -- the card -----------------------------------------------------------------------------------------------
 
 
-def card_of(folder: Path) -> tuple[dict[str, object], str]:
-    _, head, body = (folder / "README.md").read_text().split("---\n", 2)
-    return yaml.safe_load(head), body
-
-
-def test_adapters_have_a_card(run: Path, tmp_path: Path) -> None:
-    assert main(["merge", str(run), "--output", str(tmp_path / "kuhn"), "--adapters"]) == 0
-    head, body = card_of(tmp_path / "kuhn")
-    assert head == {
+def test_a_merged_model_has_a_card(run: Path, tmp_path: Path) -> None:
+    assert main(["merge", str(run), "--output", str(tmp_path / "kuhn"), "--dtype", "float32"]) == 0
+    _, head, body = (tmp_path / "kuhn" / "README.md").read_text().split("---\n", 2)
+    assert yaml.safe_load(head) == {
         "license": "apache-2.0",
-        "library_name": "peft",
+        "library_name": "transformers",
         "pipeline_tag": "text-generation",
-        "tags": ["gamespiel", "lora", "ppo", "reinforcement-learning"],
+        "tags": ["gamespiel", "merged", "ppo", "reinforcement-learning"],
     }
     data = json.loads((run / "eval-sampled-kuhn_poker-random.json").read_text())["sampled"]["all"]
     mean, low, high = data["score"]
@@ -130,29 +122,16 @@ def test_adapters_have_a_card(run: Path, tmp_path: Path) -> None:
     share = json.loads((run / "eval-exact-kuhn_poker-random.json").read_text())["exact"]["policy"]["share"]
     assert f"| share (exact) | {share:.3f} |" in body
     assert "| `ppo.num_train_steps` | 2 |" in body and str(tmp_path) not in body
-    assert 'model = PeftModel.from_pretrained(model, "kuhn")' in body
-    assert (tmp_path / "kuhn" / "curves.png").read_bytes().startswith(b"\x89PNG")
-    base = AutoModelForCausalLM.from_pretrained(TINY)
-    assert PeftModel.from_pretrained(base, tmp_path / "kuhn").peft_config["default"].r == 16
-
-
-def test_a_merged_model_has_a_card(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "save_groups", lambda groups, paths: paths[0].write_text("curves"))
-    publish(run, tmp_path / "kuhn", dtype="float32", licence="mit", console=quiet())
-    head, body = card_of(tmp_path / "kuhn")
-    assert (head["license"], head["library_name"]) == ("mit", "transformers")
     assert 'model = AutoModelForCausalLM.from_pretrained("kuhn")' in body
+    assert (tmp_path / "kuhn" / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_is_refused_before_anything_is_written(run: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_taken_stays(run: Path, tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.mkdir()
     (taken / "file").touch()
     with pytest.raises(InvalidValueError, match=r"taken' is there already"):
         publish(run, taken)
-    with pytest.raises(InvalidValueError, match=r"--gguf: was given with --adapters"):
-        publish(run, tmp_path / "out", adapters=True, gguf=tmp_path / "m.gguf")
-    assert not (tmp_path / "out").exists()
 
 
 def test_the_licence_is_the_bases_own(tmp_path: Path) -> None:
