@@ -218,7 +218,7 @@ class TurnBuffer:
         elif self.normalize:
             self.advantages = normalize_by_group(self.advantages, groups)
 
-    def merge_turns(self, known: Mapping[int, KnownValues], *, all_actions: bool) -> None:
+    def merge_turns(self, known: Mapping[int, KnownValues], *, all_actions: bool, floor: float = 0.0) -> None:
         """Replaces turns of equal prompts and actions by one row, whose weight is their number.
 
         With ``all_actions``, a turn counts for each legal action by its probability, in the place of the one
@@ -226,10 +226,16 @@ class TurnBuffer:
 
         Equal prompts may be of different states, where an action has other advantages. PPO's term is linear
         in those of one sign, so positive and negative ones are merged apart.
+
+        A softmax's gradient has the action's probability as a factor, so that an action which the first steps
+        gave up hardly ever comes back. With ``all_actions``, one that is better than the policy (over all
+        states of its prompt) counts at least as one of probability ``floor``. Where no action is better,
+        nothing changes. Hennes et al. 2020 (arXiv:1906.00190) count all actions alike.
         """
         assert self.returns is not None
         sums: dict[tuple[Tokens, Tokens, bool], list[float]] = {}
         rows: list[tuple[Decision, int]] = []
+        chance_of: dict[int, float] = {}  # by row, with all_actions
         for number, episode in self._episodes.items():
             played, episode.turns = episode.turns, []
             for turn, action_probs, gains in zip(
@@ -249,6 +255,7 @@ class TurnBuffer:
                         episode.turns.append(len(rows))
                         decision = self.decisions[turn]
                         if all_actions:
+                            chance_of[len(rows)] = weight
                             log_probs = trie.path_log_probs(action, chances)
                             decision = replace(decision, tokens=tokens, log_probs=log_probs)
                         rows.append((decision, turn))
@@ -259,6 +266,10 @@ class TurnBuffer:
         totals = np.array(list(sums.values())).reshape(-1, 4)
         weights, means = totals[:, 0], totals[:, 1:] / totals[:, :1]
         self.advantages, self.returns = means[:, 0] / self.scale, means[:, 1]
+        for row, (prompt, tokens, is_gain) in enumerate(sums):
+            opposite = sums.get((prompt, tokens, not is_gain), (0.0, 0.0))
+            if row in chance_of and totals[row, 1] + opposite[1] > 0:
+                self.advantages[row] *= max(1.0, floor / chance_of[row])
         self.values = means[:, 2].tolist()
         self.weights = weights * (len(rows) / self.turns)
         self._unit_sizes = [_size_units(decision) for decision in self.decisions]

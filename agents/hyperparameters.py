@@ -120,6 +120,10 @@ class Hyperparameters:
     all_actions: bool = key(
         False, "with exact advantages: learn from every legal action of a turn, not from the sampled one"
     )
+    action_floor: Annotated[float, Field(ge=0, le=1)] = key(
+        0.0,
+        "with ppo.all_actions: an action better than the policy counts as one of this probability at least",
+    )
     advantage_scale: PositiveFloat = key(0.2, "what exact advantages are divided by, in units of the reward")
     terms: Many[str] = key((), "your own terms of the loss, as my_module:my_term (docs/own.md)")
     normalize_advantage: bool = key(True, "normalise advantages of gae to mean 0 and deviation 1")

@@ -281,7 +281,7 @@ class LLMPPO(EpisodeAlgorithm):
         known = self.find_values and self.find_values(played)
         buffer.compute_returns_and_advantage(known)
         if known:
-            buffer.merge_turns(known, all_actions=numbers.all_actions)
+            buffer.merge_turns(known, all_actions=numbers.all_actions, floor=numbers.action_floor)
 
         # Report the outcomes, to the samplers too.
         metrics = dict(collector.metrics)

@@ -147,6 +147,39 @@ def test_equal_turns_are_merged_by_the_sign_of_their_advantage(all_actions: bool
     assert buffer.weigh(np.arange(len(rows)))["turns"] == pytest.approx(len(rows))
 
 
+def test_a_better_action_that_is_rare_counts_as_one_of_the_floor() -> None:
+    """Action 0 has 1% of two states of one prompt, where it gains 0.6 and -0.2: better in the mean.
+
+    With a floor of 5%, both of its rows count five times. Action 1, worse in the mean, counts as it is
+    played, and so does action 0 where it gains -0.6 and 0.2.
+    """
+    trie = ActionTrie.build({0: (10, 99), 1: (11, 99)})
+    for sign, factor in ((1.0, 5.0), (-1.0, 1.0)):
+        buffer = TurnBuffer(normalize=False, scale=1.0)
+        for episode in range(2):
+            buffer.add(episode, decision(trie, (11, 99), np.log(0.99)), 0.0, 0.5)
+        chances = [np.array([0.01, 0.99])]
+        known = {
+            episode: KnownValues(
+                np.array([0.0]), np.array([0.5]), chances, [np.array([sign * gain, -sign * gain / 99])]
+            )
+            for episode, gain in enumerate([0.6, -0.2])
+        }
+        buffer.compute_returns_and_advantage(known)
+        buffer.merge_turns(known, all_actions=True, floor=0.05)
+        assert buffer.advantages is not None
+        rows = [
+            (own.tokens[0], advantage)
+            for own, advantage in zip(buffer.decisions, buffer.advantages, strict=True)
+        ]
+        assert sorted(row for row in rows if row[0] == 10) == [
+            (10, pytest.approx(gain * factor)) for gain in sorted((sign * 0.6, -sign * 0.2))
+        ]
+        assert sorted(row for row in rows if row[0] == 11) == [
+            (11, pytest.approx(gain)) for gain in sorted((-sign * 0.6 / 99, sign * 0.2 / 99))
+        ]
+
+
 def test_replies_and_their_scorers_column() -> None:
     """Each token is a unit of its own. The scorer's column is filled turn by turn; the sampler's stays.
 
