@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from benchmarks.curricula import GAMES, SAMPLERS, configured, merged, summary
+from benchmarks.curricula import GAMES, SAMPLERS, configured, summary
 from gamespiel.environments.curriculum import make_starts
 
 
@@ -17,15 +15,6 @@ def test_all_draw_the_same_games(sampler: str) -> None:
     assert starts is not None and config.run.seed == 3
     drawn = {start.task_id for start in starts.draw(0, range(60))}
     assert drawn == ({GAMES["leduc_poker"]} if sampler == "stages" else set(GAMES.values()))
-
-
-def test_parts_are_merged_if_as_much_was_asked_of_them() -> None:
-    def row(sampler: str, seed: int, decisions: int, score: float) -> dict[str, Any]:
-        return {"sampler": sampler, "seed": seed, "asked": {"decisions": decisions}, "score": score}
-
-    old = [row("stages", 1, 9, 0.1), row("uniform", 1, 9, 0.2), row("uniform", 0, 5, 0.3)]
-    new = [row("level_replay", 0, 9, 0.4), row("uniform", 1, 9, 0.5)]
-    assert merged(old, new) == [new[0], new[1], old[0]]
 
 
 def test_differences_are_seed_by_seed() -> None:

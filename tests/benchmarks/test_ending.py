@@ -74,18 +74,6 @@ def one_second(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("one_second")
-def test_names_within_a_second() -> None:
-    for number in range(3):
-        sample([], number, picture)
-    assert sorted(contents(NEW)) == [
-        f"sample-20261122-101112{more}.{kind}" for more in ("-2", "-3", "") for kind in ("json", "png")
-    ]
-    for number, more in enumerate(("", "-2", "-3")):
-        assert json.loads((NEW / f"sample-20261122-101112{more}.json").read_text())["number"] == number
-        assert (NEW / f"sample-20261122-101112{more}.png").read_text() == f"a picture of {number}"
-
-
-@pytest.mark.usefixtures("one_second")
 def test_benchmarks_that_end_at_once_write_a_file_each() -> None:
     together = Barrier(8)
 
@@ -112,11 +100,6 @@ def test_keep_overwrites_the_kept_files_from_any_directory(
         "sample.json": f"{line}\n".encode(), "sample.png": b"a picture of 7", "another.json": b"untouched"
     }  # fmt: skip
     assert list(cwd.iterdir()) == []
-
-
-def test_the_kept_results_are_those_that_git_tracks() -> None:
-    """`--keep` finds them although the current directory is another one."""
-    assert {path.stem for path in TRACKED.glob("*.json")} == set(SMALLEST) | OTHERS
 
 
 @pytest.mark.parametrize("option", ["--out", "--output"])
@@ -153,12 +136,6 @@ def test_a_place_that_cannot_be_is_an_error_before_the_run(
     with pytest.raises(SystemExit):
         ending.parse(argparse.ArgumentParser(), argv)
     assert message in capsys.readouterr().err
-
-
-def test_what_json_lacks_is_not_written() -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        sample([], float("nan"))
-    assert contents(NEW) == {}
 
 
 def test_results_outlive_a_picture_that_fails(capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,19 +84,6 @@ def test_every_text_has_the_tensor_that_its_player_would_see() -> None:
         assert tensor in env.observation_space  # also after the end
 
 
-def test_the_perceptron_is_worth_what_it_plays() -> None:
-    """With its output layer at zero it is uniform, and uniform against uniform is worth 0."""
-    from sb3_contrib import MaskablePPO
-    from stable_baselines3.common.vec_env import DummyVecEnv
-
-    model = MaskablePPO("MlpPolicy", DummyVecEnv([make_tensor_env]), device="cpu", seed=0)
-    share = learning_speed.mlp_share(tensors_by_text())
-    assert share(model) != pytest.approx(0, abs=1e-9)
-    model.policy.action_net.weight.data.zero_()
-    model.policy.action_net.bias.data.zero_()
-    assert share(model) == pytest.approx(0, abs=1e-6)
-
-
 @pytest.mark.trains
 def test_a_short_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -46,22 +46,6 @@ def test_rows_join_those_that_are_there(tmp_path: Path) -> None:
     ]
 
 
-def test_no_pair_is_begun_when_it_is_late(tmp_path: Path) -> None:
-    found = matches.main(
-        ["leduc_poker", "random", "first", "--minutes", "0", "--out", str(tmp_path / "late.json")]
-    )
-    assert [row["games"] for row in found["rows"]] == [4]  # the fewest that have an interval
-
-
-def test_moves_are_measured_in_states_of_one_game(tmp_path: Path) -> None:
-    place = ["--out", str(tmp_path / "moves.json")]
-    matches.main(["leduc_poker", "mcts:2", "mcts:3x200", "--games", "4", *place])
-    found = matches.main(["leduc_poker", "mcts:2", "mcts:3x200", "--positions", "3", *place])
-    played, moves = found["rows"]  # both are kept
-    assert played["games"] == 4 and moves["positions"] == 3 and "score" not in moves
-    assert len(moves["seconds"]) == 2 and min(moves["seconds"]) >= 0
-
-
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

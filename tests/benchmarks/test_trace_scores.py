@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.trace_scores import best_by_words, chosen, measured, merged
+from benchmarks.trace_scores import chosen, measured
 from trace_gym.backends import Trace
-from trace_gym.programs.builtin import NAMES
 
 
 def trace(truth: str, *false: str) -> Trace:
     return Trace("name = 'apple'\nprint(name, 3)", "", truth, "strings", 1, None, 0, "none", false)
-
-
-def test_words_of_the_program() -> None:
-    # The program's words are name, apple, print and 3.
-    assert best_by_words("print('apple', 3)", ["apple 3", "apple 4", "pear"]) == [0]
-    assert best_by_words("print('apple', 3)", ["apple 4", "3 pear", ""]) == [0, 1]  # a half each
-    assert best_by_words("x = 1", ["", "pear"]) == [0, 1]  # no words, no share
 
 
 def test_a_choice_among_equals_counts_as_a_share() -> None:
@@ -30,11 +22,3 @@ def test_a_row() -> None:
     assert row["replies"]["empty"] == {"affine": 0.0, "exact": 0.0, "lines": 0.0}
     assert (row["family"], row["tasks"], set(row["choices"])) == ("sorting", 2, {"random", "words"})
     assert 1 / 8 <= row["choices"]["random"][0] <= 1 / 4
-
-
-def test_parts_are_merged_in_the_families_order() -> None:
-    old = [{"family": NAMES[3], "tasks": 1}, {"family": NAMES[0], "tasks": 1}]
-    new = [{"family": NAMES[3], "tasks": 2}, {"family": NAMES[1], "tasks": 2}]
-    assert [(row["family"], row["tasks"]) for row in merged(old, new)] == [
-        (NAMES[0], 1), (NAMES[1], 2), (NAMES[3], 2),
-    ]  # fmt: skip

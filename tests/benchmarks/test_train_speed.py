@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from benchmarks import train_speed
 from benchmarks.train_speed import compare
-from benchmarks.train_step import apart, flops, settings_of
-from gamespiel.agents.models.loading import TINY, load_tokenizer
+from benchmarks.train_step import flops
 
 
 def test_readings_are_compared_by_decision() -> None:
@@ -31,23 +29,6 @@ def test_the_operations_of_a_step() -> None:
     Forwards: 2 * 110 * (5 + 12) = 3740. Backwards: (2 * 100 + 4 * 10) * 6 = 1440.
     """
     assert flops(100, 10, sampled=5, updated=12, epochs=2, twice=True) == 3740 + 1440
-
-
-def test_models_without_weights_need_no_other_models_files(tmp_path: Path) -> None:
-    """The embedded model's tokenizer has 1,536 tokens; another folder's is read if it is named."""
-    for path in TINY.iterdir():
-        if path.name.startswith("tokenizer"):
-            (tmp_path / path.name).write_text(
-                path.read_text("utf-8").replace("<|im_end|>", "<|im_over|>"), "utf-8"
-            )
-    for folder, end in ((None, "<|im_end|>"), (str(tmp_path), "<|im_over|>")):
-        with settings_of("qwen3-4b", folder) as settings:
-            tokenizer = load_tokenizer(settings)
-            assert len(tokenizer) == 1536 and end in tokenizer.get_vocab()
-
-
-def test_what_is_measured_apart_has_a_process_of_its_own() -> None:
-    assert apart(os.getpid) != os.getpid()
 
 
 @pytest.mark.trains
