@@ -1,32 +1,32 @@
-"""Measures what advantages from a game's tree save: `python -m benchmarks.advantages`.
+"""Measures what learning a small game takes, with its tree and without: `python -m benchmarks.advantages`.
 
-The presets `tiny` (`ppo.advantages: exact`) and `tiny-gae` learn each game against a uniformly random
-opponent, one after the other in one process, in one thread. Of each run it notes the decisions, the tokens
-that the model read (those of the tree's prompts too) and the CPU seconds of training until its share of best
-response, computed exactly at temperature 1, first reaches 85%, 95% and 97.5%. `exact` knows the rules and the
-opponent, which `gae` does not.
+Presets learn each game against a uniformly random opponent, one after the other in one process, in one
+thread. By default they are `tiny` (`ppo.advantages: exact`) and `tiny-gae`. Of each run it notes the
+decisions, the tokens that the model read (those of the tree's prompts too) and the CPU seconds of training
+until its share of best response, computed exactly at temperature 1, first reaches 85%, 95% and 97.5%. `exact`
+knows the rules and the opponent, which `gae` does not.
 
-Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
+Runs that are in the file already stay, unless they are of the same game, preset and seed. Ends in one line of
+JSON, which is also written to a new file in `runs/benchmarks/`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from benchmarks.ending import end, make_parser, parse
+from benchmarks.ending import Row, end, make_parser, parse, rows_there
 from benchmarks.machine import machine
 from game_gym import exact
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import resolve
 
 GAMES = ("kuhn_poker", "leduc_poker", "liars_dice", "tic_tac_toe")
-PRESETS = {"exact": "tiny", "gae": "tiny-gae"}
+PRESETS = ("tiny", "tiny-gae")
 THRESHOLDS = (0.85, 0.95, 0.975)
 
 
@@ -68,46 +68,57 @@ class Progress(BaseCallback):
         return int(policy.sampler.tokens_read + policy.scorer.tokens_read)
 
 
-def learn(game: str, estimator: str, seed: int, most: int | None) -> dict[str, Any]:
-    """Trains a preset on a game; returns when it reached which share."""
-    settings = {
-        "env.task_id": "null", "env.game": game, "ppo.advantages": estimator, "run.seed": str(seed),
-        "run.device": "cpu",
-    }  # fmt: skip
-    if most is not None:
-        settings["ppo.num_train_steps"] = str(most)
-    model = make_algorithm(resolve(PRESETS[estimator], overrides=settings.items()))
+def learn(game: str, preset: str, seed: int, *, steps: int | None, points: int) -> Row:
+    """Trains a preset on a game; returns when it reached which share, which is computed so many times."""
+    settings = {"env.task_id": "null", "env.game": game, "run.seed": str(seed), "run.device": "cpu"}
+    if steps is not None:
+        settings["ppo.num_train_steps"] = str(steps)
+    model = make_algorithm(resolve(preset, overrides=settings.items()))
     variant = exact.find_variant(game=game)
 
     def share(policy: exact.Policy) -> float:
         return exact.evaluate(variant, policy, rules=False).share
 
     assert model.total_steps is not None
-    progress = Progress(f"{game}, {estimator}, seed {seed}", share, max(1, model.total_steps // 32))
+    progress = Progress(f"{game}, {preset}, seed {seed}", share, max(1, model.total_steps // points))
     model.learn(callback=progress, log_interval=None)
     reached = {
         f"{threshold:g}": next((point[:3] for point in progress.points if point[3] >= threshold), None)
         for threshold in THRESHOLDS
     }
-    return {"seed": seed, "reached": reached, "points": progress.points}
+    row = {"game": game, "preset": preset, "seed": seed, "machine": machine()}
+    return {**row, "reached": reached, "points": progress.points}
+
+
+def merge(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+    """Returns all rows by game, preset and seed, the new ones in place of old ones of the same."""
+    rows = {(row["game"], row["preset"], row["seed"]): row for row in (*old, *new)}
+    return [rows[key] for key in sorted(rows)]
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser = make_parser("advantages", __doc__)
     parser.add_argument("--games", nargs="+", default=GAMES, metavar="GAME", help="which games [all four]")
+    parser.add_argument(
+        "--presets", nargs="+", default=PRESETS, metavar="NAME", help=f"[{' '.join(PRESETS)}]"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], metavar="SEED", help="[0 1 2]")
     parser.add_argument("--steps", type=int, help="steps of each run [the preset's]")
+    parser.add_argument("--points", type=int, default=32, help="exact evaluations of each run [32]")
     given = parse(parser, argv)
     torch.set_num_threads(1)
-    results: dict[str, Any] = {
-        "benchmark": "advantages", "machine": machine(), "columns": ["decisions", "tokens", "CPU s", "share"],
-        "games": {},
-    }  # fmt: skip
-    for game in given.games:
-        play = partial(learn, game, most=given.steps)
-        results["games"][game] = {
-            estimator: [play(estimator, seed=seed) for seed in given.seeds] for estimator in PRESETS
-        }
+    rows = [
+        learn(game, preset, seed, steps=given.steps, points=given.points)
+        for game in given.games
+        for preset in given.presets
+        for seed in given.seeds
+    ]
+    columns = ["decisions", "tokens", "CPU s", "share"]
+    results = {
+        "benchmark": "advantages",
+        "columns": columns,
+        "rows": merge(rows_there(given.out, "advantages"), rows),
+    }
     return end(results, given.out)
 
 

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +60,14 @@ def fill(text: str, *tables: str) -> str:
 
 def learning_table() -> str:
     """Returns a row per game and preset: what its last policy is worth, and what learning it took."""
-    presets = {"exact": "tiny", "gae": "tiny-gae"}
     rows = []
-    for game, estimators in read_result("advantages")["games"].items():
-        for estimator, runs in estimators.items():
-            decisions, _, seconds, _ = np.mean([run["points"][-1] for run in runs], axis=0)
-            command = f"`train.py --preset {presets[estimator]} --env.game {game}`"
-            shares = [run["points"][-1][3] for run in runs]
-            rows.append(_learning_row(f"`{presets[estimator]}`", game, shares, decisions, seconds, command))
+    kept = read_result("advantages")["rows"]  # sorted by game and preset
+    for (game, preset), same in groupby(kept, key=itemgetter("game", "preset")):
+        runs = list(same)
+        decisions, _, seconds, _ = np.mean([run["points"][-1] for run in runs], axis=0)
+        command = f"`train.py --preset {preset} --env.game {game}`"
+        shares = [run["points"][-1][3] for run in runs]
+        rows.append(_learning_row(f"`{preset}`", game, shares, decisions, seconds, command))
     runs = read_result("learning_speed")["learners"]["mlp"]["runs"]
     decisions, seconds, _ = np.mean([run["curve"][-1] for run in runs], axis=0)
     shares, command = [run["final_share"] for run in runs], "`python -m benchmarks.learning_speed`"

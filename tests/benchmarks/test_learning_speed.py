@@ -117,9 +117,14 @@ def test_estimators_side_by_side(tmp_path: Path) -> None:
     out = tmp_path / "advantages.json"
     results = advantages.main(["--games", "kuhn_poker", "--seeds", "3", "--steps", "1", "--out", str(out)])
     assert json.loads(out.read_text()) == json.loads(json.dumps(results))
-    runs = results["games"]["kuhn_poker"]
-    for estimator, games in (("exact", 256), ("gae", 1024)):
-        (run,) = runs[estimator]
+    more = ["--games", "kuhn_poker", "--presets", "tiny", "--seeds", "3", "4", "--steps", "1"]
+    results = advantages.main([*more, "--out", str(out)])
+    assert [(run["preset"], run["seed"]) for run in results["rows"]] == [
+        ("tiny", 3),
+        ("tiny", 4),
+        ("tiny-gae", 3),
+    ]
+    for run, games in ((results["rows"][0], 256), (results["rows"][2], 1024)):
         (before, *_), (decisions, tokens, _, share) = run["points"][0], run["points"][-1]
         assert run["seed"] == 3 and before == 0 and games <= decisions <= 2 * games
         assert tokens > 12 * 20 and share < 0.85 and run["reached"]["0.85"] is None
