@@ -10,7 +10,7 @@ what the sampler gave and what the scorer found. Rewards, values, advantages and
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -333,12 +333,6 @@ class TurnBuffer:
     def _repeat_index(self, counts: npt.NDArray[np.int64]) -> Tensor:
         """Returns the numbers from 0, each as often as it counts."""
         return transfer.send(np.repeat(np.arange(len(counts)), counts), self.device)
-
-    def get(self, batch_size: int, order: Positions | None = None) -> Iterator[TurnBatch]:
-        """Yields minibatches of ``batch_size`` turns in the given order; the last one may be smaller."""
-        order = np.arange(len(self)) if order is None else order
-        for start in range(0, len(order), batch_size):
-            yield self.batch(order[start : start + batch_size])
 
 
 def _size_units(decision: Decision) -> npt.NDArray[np.int64]:

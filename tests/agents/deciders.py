@@ -16,7 +16,6 @@ from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.drawing import WrittenAnswers
 from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.sampling.texts import TextSampler
-from gamespiel.agents.scoring.scorer import Scorer
 from gamespiel.agents.scoring.text_scores import TextScorer, TextScores
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.tokens.constraints import FreeText
@@ -69,15 +68,9 @@ class Texts:
         """Returns a reply's text, and whether it was cut."""
         return self.free.read_answer(tokens, self.codec), self.free.is_cut(tokens)
 
-    def decisions(self, prompts: Rows, replies: Rows) -> list[Decision]:
-        return [
+    def evaluate(self, prompts: Rows, replies: Rows) -> TextScores:
+        decisions = [
             Decision(prompt, self.free, tokens, np.zeros(len(tokens), dtype=np.float32))
             for prompt, tokens in zip(prompts, replies, strict=True)
         ]
-
-    def evaluate(self, prompts: Rows, replies: Rows) -> TextScores:
-        return self.scorer.score(self.decisions(prompts, replies))
-
-    def split(self, prompts: Rows, replies: Rows, tokens: int) -> Any:
-        scorer = Scorer(self.engine, None, None)  # type: ignore[arg-type]
-        return scorer.split(self.decisions(prompts, replies), budget=tokens)
+        return self.scorer.score(decisions)

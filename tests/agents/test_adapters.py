@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 import re
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from transformers import (
     Qwen3NextConfig,
 )
 
-from gamespiel.agents.models.adapters import ALL_LINEAR, LoraSettings, _is_small, add_adapters
+from gamespiel.agents.models.adapters import ALL_LINEAR, LoraSettings, add_adapters
 from gamespiel.agents.models.loading import ModelSettings, load_base
 from gamespiel.agents.models.weights import ModelError
 
@@ -123,8 +122,6 @@ def test_weights_that_are_passed_by_are_named(caplog: pytest.LogCaptureFixture) 
 
 def test_experts_that_peft_can_adapt_are_adapted() -> None:
     """Gates and ways up are one parameter of Mixtral's 4 experts: rank 4 * 2 * 2; ways down have 4 * 2."""
-    said = refused(MIXTRAL, "q_proj", "w1")
-    assert "PEFT refuses (Cannot convert PEFT target(s) w1 without also targeting w3 because" in said
     model = adapted(MIXTRAL, "q_proj", "w1", "w2", "w3")
     ranks = [p.shape[0] for name, p in model.named_parameters() if ".experts." in name and "lora_A" in name]
     assert sorted(ranks) == [8, 8, 16, 16]
@@ -137,10 +134,10 @@ def test_experts_that_peft_can_adapt_are_adapted() -> None:
 IDS = torch.randint(20, 200, (3, 17), generator=torch.Generator().manual_seed(0))
 
 
-def embedded(dtype: str = "float32", plain: bool = False, **settings: Any) -> Any:
+def embedded(dtype: str = "float32", plain: bool = False, seed: int = 0, **settings: Any) -> Any:
     """Returns the embedded model with random adapters; ``plain``: as PEFT computes them."""
     base = load_base(ModelSettings(dtype=dtype), "cpu", seed=0)
-    model = add_adapters(base, LoraSettings(**{"r": 4, **settings}), seed=0).eval()
+    model = add_adapters(base, LoraSettings(**{"r": 4, **settings}), seed).eval()
     torch.manual_seed(0)
     for layer in layers_of(model):
         layer.lora_B.default.weight.data.normal_(0, 0.1)
@@ -170,13 +167,14 @@ def test_adapters_begin_as_the_identity() -> None:
     assert torch.equal(logits_of(model), logits_of(load_base(ModelSettings(), "cpu", 0)))
     config = model.peft_config["default"]
     assert (config.r, config.lora_alpha, config.lora_dropout) == (2, 4, 0.0)
+    first, again, other = (layers_of(embedded(seed=seed))[0].lora_A.default.weight for seed in (0, 0, 1))
+    assert torch.equal(first, again) and not torch.equal(first, other)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"target_modules": ("q_proj", "v_prj")}, "'v_prj' was given.*'v_proj'"),
-        ({"target_modules": ("nope",)}, "'nope'"),
         ({"r": 1537}, r"lora\.r: 1537 was given, allowed: 1 … 1536"),
         ({"r": 10**8}, "100000000"),
     ],
@@ -227,13 +225,6 @@ def test_layers_as_small_as_their_adapters_multiply_once(rank: int, plain: set[s
     assert kinds == {name: name in plain for name in ALL_LINEAR}
 
 
-def test_a_layer_of_many_weights_is_never_small() -> None:
-    """256 × 128 = 32,768 is the limit, although an adapter of rank 64 has 3 × 64 × 384 = 73,728."""
-    sizes = {"in_features": 256, "r": {"default": 64}}
-    assert _is_small(SimpleNamespace(**sizes, out_features=128))
-    assert not _is_small(SimpleNamespace(**sizes, out_features=129))
-
-
 def test_what_a_small_layer_computes_and_learns_is_what_peft_does() -> None:
     ours = embedded(r=16, lora_alpha=8)
     plain = copy_with_peft_layers(ours)
@@ -245,18 +236,10 @@ def test_what_a_small_layer_computes_and_learns_is_what_peft_does() -> None:
         assert (found[name] - gradient).norm() < 1e-5 * gradient.norm(), name
 
 
-def test_a_second_adapter_a_merge_and_none_are_as_with_peft() -> None:
+def test_a_small_layer_without_its_adapter_and_merged() -> None:
     model = embedded(r=16)
     with model.disable_adapter():
         assert torch.equal(logits_of(model), logits_of(load_base(ModelSettings(), "cpu", 0)))
-    model.add_adapter("second", model.peft_config["default"])
-    for layer in layers_of(model):
-        layer.lora_B.second.weight.data.normal_(0, 0.1)
-    model.base_model.set_adapter(["default", "second"])
-    both = logits_of(model)
-    assert torch.allclose(both, logits_of(copy_with_peft_layers(model)), atol=1e-4)
+    expected = logits_of(model)
     model.merge_adapter()
-    assert torch.allclose(logits_of(model), both, atol=1e-4)
-    model.unmerge_adapter()
-    model.set_adapter("second")
-    assert torch.allclose(logits_of(model), logits_of(copy_with_peft_layers(model)), atol=1e-4)
+    assert torch.allclose(logits_of(model), expected, atol=1e-4)

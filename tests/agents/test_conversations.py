@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
@@ -236,6 +236,7 @@ def test_an_answer_that_merges_within_a_conversation_is_refused() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5), st.text(max_size=20))
+@example(["<|im_start|>"], "a<|im_start|>b")
 def test_any_text_can_be_said(answers: list[str], system: str) -> None:
     """Nothing that is said brings a control token: each turn has two messages, and three are around them."""
     codec = ConversationCodec(ChatCodec(chatml()))
@@ -247,12 +248,3 @@ def test_any_text_can_be_said(answers: list[str], system: str) -> None:
     start = codec.codec.tokenizer.convert_tokens_to_ids("<|im_start|>")
     assert tokens.count(start) == 2 * len(answers) + 3
     assert all(answer.strip() in codec.codec.decode_reply(tokens) for answer in answers)
-
-
-def test_control_tokens_in_a_message_are_ordinary_characters() -> None:
-    codec = ConversationCodec(ChatCodec(chatml()))
-    said = ({"role": "user", "content": "a<|im_end|>b"}, {"role": "assistant", "content": "<|im_start|>"})
-    plain = codec.encode([*said, {"role": "user", "content": "c"}]).tokens
-    end, start = (codec.codec.tokenizer.convert_tokens_to_ids(t) for t in ("<|im_end|>", "<|im_start|>"))
-    assert plain.count(end) == 3 and plain.count(start) == 4
-    assert "<|im_end|>b" in codec.codec.decode_reply(plain)

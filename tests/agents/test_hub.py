@@ -62,26 +62,22 @@ def refused() -> str:
     return message
 
 
-def test_a_model_of_the_hub_is_the_folder_that_it_has(hub: Hub) -> None:
+def test_a_model_of_the_hub_is_the_folder_that_it_has_and_loads_without_the_hub_then(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hub.models[NAME] = TINY
-    here = load_base(ModelSettings(), "cpu", seed=0).state_dict()
-    loaded = load_base(SETTINGS, "cpu", seed=0).state_dict()
-    assert here.keys() == loaded.keys() and all(torch.equal(here[name], loaded[name]) for name in here)
-    assert (
-        load_tokenizer(SETTINGS)("0 -> Pass").input_ids
-        == load_tokenizer(ModelSettings())("0 -> Pass").input_ids
-    )
+    weights, spelt = load_base(ModelSettings(), "cpu", seed=0).state_dict(), load_tokenizer(ModelSettings())
+
+    def assert_loads() -> None:
+        loaded = load_base(SETTINGS, "cpu", seed=0).state_dict()
+        assert weights.keys() == loaded.keys()
+        assert all(torch.equal(weights[name], loaded[name]) for name in weights)
+        assert load_tokenizer(SETTINGS)("0 -> Pass").input_ids == spelt("0 -> Pass").input_ids
+
+    assert_loads()
     assert identity(NAME) == identity("tiny")
-
-
-def test_what_was_downloaded_is_loaded_without_the_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub.models[NAME] = TINY
-    expected = load_base(SETTINGS, "cpu", seed=0).state_dict()
-    load_tokenizer(SETTINGS)
     use(f"http://127.0.0.1:{closed_port()}", monkeypatch)
-    loaded = load_base(SETTINGS, "cpu", seed=0).state_dict()
-    assert all(torch.equal(loaded[name], expected[name]) for name in expected)
-    load_tokenizer(SETTINGS)
+    assert_loads()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     load_tokenizer(SETTINGS)
 

@@ -135,22 +135,18 @@ def test_code_of_a_models_own_is_refused_without_a_question(
 
 
 @pytest.mark.parametrize(
-    ("error", "place"),
+    ("place", "random_weights"),
     [
-        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 7.49 GiB"), "torch.nn.Module.to"),
-        (torch.AcceleratorError("CUDA error: out of memory"), "torch.nn.Module.to"),
-        (
-            RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-            "transformers.AutoModelForCausalLM.from_pretrained",
-        ),
+        ("torch.nn.Module.to", False),
+        ("torch.nn.Module.to", True),
+        ("transformers.AutoModelForCausalLM.from_pretrained", False),
     ],
 )
-def test_a_model_that_does_not_fit(error: Exception, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_does_not_fit(place: str, random_weights: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights are moved to a GPU whole, within the loading by transformers or after it."""
-    monkeypatch.setattr(place, Mock(side_effect=error))
-    for random_weights in [False, True] if place == "torch.nn.Module.to" else [False]:
-        with pytest.raises(MemoryLimitError, match=r"'tiny' does not fit into the memory of the cpu"):
-            load_base(ModelSettings(random_weights=random_weights), "cpu", 0)
+    monkeypatch.setattr(place, Mock(side_effect=torch.OutOfMemoryError("CUDA out of memory")))
+    with pytest.raises(MemoryLimitError, match=r"'tiny' does not fit into the memory of the cpu"):
+        load_base(ModelSettings(random_weights=random_weights), "cpu", 0)
 
 
 @pytest.mark.parametrize("native", [False, True])
@@ -209,7 +205,6 @@ LINEAR = {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}
         (Qwen2Config(max_position_embeddings=32_768, rope_parameters=YARN), 131_072),
         (Qwen2Config(max_position_embeddings=2_048, rope_parameters=LINEAR), 4_096),
         (Phi3Config(max_position_embeddings=131_072, original_max_position_embeddings=4_096), 131_072),
-        (GPT2Config(n_positions=1_024), 1_024),
         (gemma3(vocab_size=300, max_position_embeddings=512), 512),
         (MambaConfig(), None),
     ],

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from peft import LoraConfig, get_peft_model
 from torch import nn
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
@@ -17,7 +16,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from gamespiel.agents.engines import Budgets, make_engine, tree_attention
 from gamespiel.agents.models import memory_plan as planned
 from gamespiel.agents.models import quantization
-from gamespiel.agents.models.adapters import ALL_LINEAR, LoraSettings, add_adapters
+from gamespiel.agents.models.adapters import LoraSettings, add_adapters
 from gamespiel.agents.models.architectures import (
     FAMILIES,
     KNOWN,
@@ -288,13 +287,8 @@ def built(config: dict[str, Any]) -> Any:
         return AutoModelForCausalLM.from_config(CONFIG_MAPPING[config["model_type"]](**keys))
 
 
-def count(model: Any, *, trained: bool = False) -> int:
-    return sum(p.numel() for p in model.parameters() if p.requires_grad or not trained)
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_known_models_have_the_parameters_of_their_weights(name: str) -> None:
-    assert architecture_of(name).parameters == PARAMETERS[name] == count(built(dict(KNOWN[name])))
+def test_known_models_have_the_parameters_of_their_weights() -> None:
+    assert {name: architecture_of(name).parameters for name in KNOWN} == PARAMETERS
 
 
 def test_adapters_of_a_known_model() -> None:
@@ -302,11 +296,6 @@ def test_adapters_of_a_known_model() -> None:
     name = "Qwen/Qwen2.5-3B-Instruct"
     expected = 36 * 16 * (4096 + 2 * 2304 + 4096 + 3 * 13_056)
     assert adapter_parameters(Load(architecture_of(name))) == expected == 29_933_568
-    with torch.device("meta"):
-        adapted = get_peft_model(
-            built(dict(KNOWN[name])), LoraConfig(task_type="CAUSAL_LM", r=16, target_modules=list(ALL_LINEAR))
-        )
-    assert count(adapted, trained=True) == expected
 
 
 SHORT = {
@@ -324,7 +313,8 @@ def test_what_a_configuration_leaves_out_is_the_familys_default(family: str) -> 
         variants.append({"mlp_bias": True})
     for variant in variants:
         config = {"model_type": family, **SHORT, **variant}
-        assert from_config(config, family).parameters == count(built(config)), variant
+        counted = sum(p.numel() for p in built(config).parameters())
+        assert from_config(config, family).parameters == counted, variant
 
 
 def test_the_embedded_model() -> None:

@@ -24,8 +24,8 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
-from task_gym.samplers import Failures
-from task_gym.wrappers import FailureReplay
+from task_gym.samplers import Failures, Stages
+from task_gym.wrappers import Curriculum, FailureReplay
 from tests.agents.toys import (
     Bandit,
     Quiet,
@@ -35,7 +35,6 @@ from tests.agents.toys import (
     collect,
     make_policy,
     make_ppo,
-    prompts_of,
     rows_of,
 )
 from tests.task_gym.tasks import Tenths
@@ -79,12 +78,11 @@ def test_critic_warmup_leaves_the_actor_alone() -> None:
     assert not same(warm, state(model), "adapter")
 
 
-@pytest.mark.parametrize(("target", "expected"), [(1e-6, 0.3 * 1.2), (1e6, 0.3 * 0.8)])
-def test_the_kl_coefficient_moves(target: float, expected: float) -> None:
-    """Adapters with an effect diverge from the base by far more than 1e-6 and far less than 1e6."""
-    model = make_ppo(batch_size=8, kl=AdaptiveKLController(0.3, target, horizon=1), adapters=0.05)
+def test_the_kl_coefficient_moves() -> None:
+    """Adapters with an effect diverge from the base by far more than 1e-6."""
+    model = make_ppo(batch_size=8, kl=AdaptiveKLController(0.3, 1e-6, horizon=1), adapters=0.05)
     model.learn(1)
-    assert model.kl.coefficient == pytest.approx(expected)
+    assert model.kl.coefficient == pytest.approx(0.3 * 1.2)
     (row,) = rows_of(model)
     assert row["train/kl_coef"] == model.kl.coefficient and row["train/kl_ref"] > 1e-3
     assert row["decisions"] == model.num_timesteps == len(model.rollout_buffer)
@@ -133,15 +131,6 @@ def test_schedules_span_the_steps(settings: dict[str, Any], expected: list[float
     assert {group["betas"] for group in optimizer.param_groups} == {(0.9, 0.5)}
 
 
-def test_the_seed_is_the_run() -> None:
-    """One seed gives one run; another seed gives other episodes and other adapters."""
-    a, b, c = (make_ppo(batch_size=4, seed=seed) for seed in (0, 0, 1))
-    for model in (a, b, c):
-        model.learn(1)
-    assert same(state(a), state(b)) and not same(state(a), state(c), "adapter")
-    assert prompts_of(a) == prompts_of(b) != prompts_of(c)
-
-
 # -- Stable-Baselines3's tools -------------------------------------------------------------------------------
 
 
@@ -152,14 +141,6 @@ def test_callbacks_hear_what_they_expect() -> None:
     step = ["rollout start", "step", "step", "rollout end"]  # two waves of four one-turn episodes
     assert quiet.heard == ["training start", *step, *step, "training end"]
     assert model.num_timesteps == quiet.num_timesteps == 16 and model.step == 2
-
-
-def test_a_callback_that_stops() -> None:
-    quiet = Quiet(rounds=3)
-    model = make_ppo(Bandit, envs=4, batch_size=8)
-    model.learn(800, callback=quiet)
-    assert model.step == 1 and model.num_timesteps == 8 and len(rows_of(model)) == 1
-    assert quiet.heard[-2:] == ["step", "training end"]
 
 
 def test_the_maskable_evaluator() -> None:
@@ -194,9 +175,9 @@ def test_a_gpu_that_is_not_there_is_no_cpu(monkeypatch: pytest.MonkeyPatch) -> N
 def test_other_environments_are_checked_as_the_first_ones() -> None:
     """Their number may change: no result depends on it."""
     model = make_ppo(Stairs, 2, batch_size=3)
-    sampled = TextVecEnv([lambda: FailureReplay(Tenths(), Failures())])
-    with pytest.raises(ArgumentError, match=r"env: FailureReplay was given around an environment"):
-        model.set_env(sampled)
+    for wrapped in (FailureReplay(Tenths(), Failures()), Curriculum(Tenths(), Stages([{"name": "a"}]))):
+        with pytest.raises(ArgumentError, match=rf"env: {wrapped.class_name()} was given around an env"):
+            model.set_env(TextVecEnv([Tenths, lambda wrapped=wrapped: wrapped]))
     with pytest.raises(ValueError, match=r"Action spaces do not match"):
         model.set_env(TextVecEnv([Bandit]))
     model.set_env(TextVecEnv([Stairs] * 3))
@@ -285,11 +266,6 @@ def test_the_scale_outlives_a_written_rate_a_failed_step_and_a_file() -> None:
     other.param_groups[1]["lr_scale"] = 1.0
     other.load_state_dict(optimizer.state_dict())
     assert rates_of(other) == rates_of(optimizer) == pytest.approx([0.02, 0.2])
-
-
-def test_the_policys_critic_learns_ten_times_as_fast() -> None:
-    assert rates_of(make_policy().optimizer) == pytest.approx([1e-3, 1e-2])
-    assert rates_of(make_policy(critic_lr_multiplier=2.0).optimizer) == pytest.approx([1e-3, 2e-3])
 
 
 # -- learning ------------------------------------------------------------------------------------------------

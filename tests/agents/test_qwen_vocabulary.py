@@ -155,26 +155,6 @@ def states() -> list[State]:
     return [state for game in TABLE for state in islice(random_states(game), 12)]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("Hello world", [9707, 1879]),
-        ("<|im_start|>user\n", [START, 872, 198]),
-        ("<|im_start|>assistant\n", [*ASSISTANT]),
-        ("system", [8948]),
-        ("\n\n", [271]),
-        ("2048", [17, 15, 19, 23]),
-        ("<|endoftext|>", [END]),
-        ("<|im_end|>\n", [STOP, 198]),
-    ],
-)
-def test_known_tokens(generation: str, text: str, tokens: list[int]) -> None:
-    own = tokenizer(generation)
-    assert own(text)["input_ids"] == tokens
-    assert own.decode(tokens) == text
-
-
 def test_the_size_is_that_of_the_models() -> None:
     """256 bytes and a merge for each further token; 22 added tokens in Qwen2.5, 26 in Qwen3."""
     assert len(ranks()) == END and len(merges()) == END - 256

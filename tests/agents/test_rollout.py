@@ -20,7 +20,7 @@ from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.processes import count_cores
 from task_gym.wrappers import NamedText
-from tests.agents.toys import Quiet, Stairs, collect, make_ppo
+from tests.agents.toys import Stairs, collect, make_ppo
 
 SEEDS = [3, 1, 4, 15, 9, 2, 6, 5]
 
@@ -214,16 +214,6 @@ def test_parts_follow_from_the_opponents_and_not_from_the_machine() -> None:
     assert TextEnvs([Searched]).threads == count_cores()
 
 
-@pytest.mark.parametrize(("seconds", "parts"), [(0.0, 1), (0.29, 1), (0.3, 2)])
-def test_a_round_of_short_searches_has_one_part(seconds: float, parts: int) -> None:
-    """Two environments have 0.6 CPU seconds of search per round from 0.3 on; the dearest one counts."""
-
-    class Priced(Searched):
-        search_seconds = seconds
-
-    assert TextEnvs([Priced, Stairs]).parts == TextVecEnv([Priced] * 2, 4).parts == parts
-
-
 def test_parts_take_their_turns_in_a_fixed_order() -> None:
     """Eight episodes in five environments: parts 0 2 4 and 1 3 of the first wave, then 5 7 and 6."""
     own, orders = lengths(SEEDS), []
@@ -366,13 +356,3 @@ def test_episodes_that_are_over_at_reset() -> None:
     over = [episode.seed for episode in episodes if not episode.turns]
     assert over == [3, 1, 15, 9, 6, 5]
     assert {e for live, _ in decide.calls for e in live} == {2, 5}
-
-
-def test_a_learner_keeps_the_parts_that_it_began_with() -> None:
-    model = make_ppo(Searched, batch_size=6)
-    assert model.parts == model.make_collector().parts == 2
-    assert collect(model) and len(model.rollout_buffer) == model.num_timesteps
-    model.set_env(TextVecEnv([Stairs] * 2))
-    assert model.parts == 2
-    stopped = make_ppo(Searched, batch_size=8)
-    assert not collect(stopped, Quiet(rounds=2)) and stopped.num_timesteps == stopped.step == 0

@@ -22,7 +22,7 @@ from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures
-from tests.agents.toys import Quiet, collect, make_policy, make_ppo, randomise, rows_of
+from tests.agents.toys import Quiet, collect, make_policy, make_ppo, randomise
 
 PASS, BET = 0, 1
 
@@ -143,7 +143,7 @@ def turns_of(model: LLMPPO) -> list[tuple[Any, Any, float]]:
 @pytest.mark.parametrize("learn", ["one", pytest.param("both", marks=pytest.mark.families)])
 def test_the_number_of_environments_changes_nothing(learn: str) -> None:
     found = []
-    for envs in (1, 3, 8):
+    for envs in (1, 3):
         model = learner(8, envs, learn, pool_every=1)
         for _ in range(2):
             assert collect(model)
@@ -151,8 +151,8 @@ def test_the_number_of_environments_changes_nothing(learn: str) -> None:
             model.step += 1
         log_probs = [decision.log_probs.sum() for decision in model.rollout_buffer.decisions]
         found.append((turns_of(model), log_probs))
-    assert found[0][0] == found[1][0] == found[2][0]
-    assert np.allclose(found[0][1], found[2][1], atol=1e-5)
+    assert found[0][0] == found[1][0]
+    assert np.allclose(found[0][1], found[1][1], atol=1e-5)
 
 
 def test_an_interrupted_step_changes_nothing() -> None:
@@ -163,18 +163,6 @@ def test_an_interrupted_step_changes_nothing() -> None:
     assert collect(model) and collect(other)
     assert turns_of(model) == turns_of(other)
     assert len(model.self_play.pool.members) == 1
-
-
-def test_rows_of_metrics_name_the_snapshots() -> None:
-    model = learner(8, learn="one", pool_every=1)
-    model.learn(3 * 8)  # decisions: one to two per game
-    rows = rows_of(model)
-    assert [row["pool/size"] for row in rows] == list(range(1, len(rows) + 1))
-    assert [row["pool/steps"] for row in rows] == [list(range(step + 1)) for step in range(len(rows))]
-    for row in rows:
-        assert sum(row["pool/games"]) == 8
-        met = [(n, score) for n, score in zip(row["pool/games"], row["pool/scores"], strict=True) if n]
-        assert sum(n * score for n, score in met) / 8 == pytest.approx(row["rollout/reward"])
 
 
 def test_a_fault_counts_for_nothing() -> None:

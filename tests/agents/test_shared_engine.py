@@ -22,12 +22,7 @@ from gamespiel.agents.engines.token_tree import (
     KeptPrefixes,
     TokenTree,
     choose_tile_width,
-    count_shared,
-    find_known,
-    group_sequences,
-    tile_continuations,
     tile_fresh,
-    tile_paths,
     tile_tree,
 )
 from gamespiel.agents.tokens import Tokens
@@ -66,24 +61,6 @@ def test_a_tree_by_hand() -> None:
     assert [path.tolist() for path in tree.paths] == [[0, 4], [0, 1, 2], [0, 1], [0, 1, 3], [0, 1, 2]]
 
 
-@given(SEQUENCES)
-def test_a_tree_has_each_beginning_once(sequences: list[Tokens]) -> None:
-    tree = TokenTree.build(sequences)
-    beginnings = {sequence[: n + 1] for sequence in sequences for n in range(len(sequence))}
-    assert len(tree.tokens) == len(beginnings)
-    for sequence, path in zip(sequences, tree.paths, strict=True):
-        assert tuple(tree.tokens[path].tolist()) == sequence
-        assert tree.depths[path].tolist() == list(range(len(sequence)))
-
-
-@given(SEQUENCES, st.integers(1, 12))
-def test_groups_hold_all_sequences_within_the_budget(sequences: list[Tokens], budget: int) -> None:
-    made = list(group_sequences(sequences, budget))
-    assert sorted(row for group in made for row in group) == list(range(len(sequences)))
-    for group in made:
-        assert len(group) == 1 or len(TokenTree.build([sequences[row] for row in group]).tokens) <= budget
-
-
 def test_tiles_grow_until_they_gather_few_keys() -> None:
     """Tiles of w tokens of a path of 2,048 gather w + 2w + … before their own, 2,048 / w - 1 terms.
 
@@ -115,30 +92,6 @@ def test_tokens_attend_to_their_paths_alone(sequences: list[Tokens], width: int,
     ):
         expected = [(len(paths[row]) - 1, enumerate_path(paths[row])) for row in asked.tolist()]
         assert read_attention(tiles) == dict(enumerate(expected))
-
-
-@given(SEQUENCES, st.lists(st.tuples(st.integers(0, 11), st.integers(1, 3)), min_size=1, max_size=6))
-def test_a_continuation_attends_to_its_prompt_and_itself(
-    sequences: list[Tokens], more: list[tuple[int, int]]
-) -> None:
-    tree = TokenTree.build(sequences)
-    paths = [tree.paths[row % len(sequences)] for row, _ in more]
-    counts = [count for _, count in more]
-    seen = read_attention(tile_continuations(tree, paths, counts, 4))
-    stored, first = len(tree.tokens), 0
-    for path, count in zip(paths, counts, strict=True):
-        for step in range(count):
-            new = [stored + first + before for before in range(step + 1)]
-            assert seen[first + step] == (len(path) + step, enumerate_path([*path, *new]))
-        first += count
-
-
-@given(SEQUENCES, st.lists(st.integers(0, 11), min_size=1, max_size=9))
-def test_one_more_token_attends_to_its_path(sequences: list[Tokens], rows: list[int]) -> None:
-    tree = TokenTree.build(sequences)
-    paths = [tree.paths[row % len(sequences)] for row in rows]
-    seen = read_attention(tile_paths(tree, paths, 4))
-    assert [seen[row] for row in range(len(rows))] == [(len(path), enumerate_path(path)) for path in paths]
 
 
 def make_small(family: str) -> Any:
@@ -340,47 +293,11 @@ def llama_engine() -> SharedEngine:
 # -- prefixes that are kept between turns --------------------------------------------------------------------
 
 
-TALKS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7).map(tuple), min_size=1, max_size=6)
-
-
 class Read:
     """A prefix without keys."""
 
     def __init__(self, *prompts: Tokens) -> None:
         self.prompts, self.tree = prompts, TokenTree.build(prompts)
-
-
-@given(st.lists(TALKS, max_size=3), TALKS)
-def test_a_known_token_has_the_same_text_before_it(
-    earlier: list[list[Tokens]], prompts: list[Tokens]
-) -> None:
-    held = [Read(*talks) for talks in earlier]
-    tree = TokenTree.build(prompts)
-    known = find_known(tree, prompts, held)
-    stored = [
-        {int(place): talk[: depth + 1] for talk, path in zip(own.prompts, own.tree.paths, strict=True)
-         for depth, place in enumerate(path)}
-        for own in (held[at] for at in known.used)
-    ]  # fmt: skip
-    texts = [text for own in stored for _, text in sorted(own.items())]
-    whole = {talk[:n] for talks in earlier for talk in talks for n in range(1, len(talk) + 1)}
-    ends = {prompt for prompt in prompts}
-    for prompt, path in zip(prompts, tree.paths, strict=True):
-        for depth, at in enumerate(path.tolist()):
-            text, place = prompt[: depth + 1], int(known.places[at])
-            if place < len(texts):
-                assert texts[place] == text
-            else:
-                assert known.fresh[place - len(texts)] == at
-            # A token that is read was never read before, or is the last one of a prompt.
-            assert (place >= len(texts)) == (text not in whole or text in ends)
-
-
-@given(st.lists(st.integers(0, 1), max_size=9).map(tuple), st.lists(st.integers(0, 1), max_size=9).map(tuple))
-def test_the_common_beginning_is_the_longest(one: Tokens, other: Tokens) -> None:
-    shared = count_shared(one, other)
-    assert one[:shared] == other[:shared]
-    assert shared == min(len(one), len(other)) or one[shared] != other[shared]
 
 
 def grow(talks: list[Tokens], rng: random.Random) -> list[Tokens]:

@@ -151,10 +151,8 @@ def test_optimizer_batches_of_whole_prompts(monkeypatch: pytest.MonkeyPatch) -> 
     assert 2 < len(batches) < 2 * 4  # some of them have several doors
 
 
-@pytest.mark.parametrize("tokens", [1, 150])
-def test_the_gradient_does_not_depend_on_the_forwards(tokens: int) -> None:
-    """A budget of one token, which each turn exceeds, gives every turn a forward of its own."""
-    whole, split = (learner(**ONE_STEP, tokens_per_backward=budget) for budget in (10**6, tokens))
+def test_the_gradient_does_not_depend_on_the_forwards() -> None:
+    whole, split = (learner(**ONE_STEP, tokens_per_backward=budget) for budget in (10**6, 150))
     assert_same_step(whole, split, "actor_grad_norm", "critic_grad_norm")
 
 
@@ -318,15 +316,6 @@ def test_a_step_without_a_finite_update_has_no_losses() -> None:
     assert found["train/kl_coef"] == 0.2  # nothing was measured, and nothing moves
 
 
-def test_logits_that_are_not_finite_in_play_are_a_divergence() -> None:
-    model = make_ppo(Bandit, batch_size=8)
-    with torch.no_grad():
-        model.policy.adapter_parameters()[1].fill_(torch.inf)
-    with pytest.raises(DivergedError, match=r"step 1: the model's logits are not finite") as caught:
-        model.learn(8)
-    assert caught.value.in_play and isinstance(caught.value, FloatingPointError)
-
-
 def test_weights_that_are_not_finite_are_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient was finite; nothing after it would notice before a checkpoint is written."""
     model = make_ppo(Bandit, batch_size=8, ppo_epochs=1, adapters=0.05)
@@ -401,10 +390,9 @@ def test_in_bfloat16_the_forwards_are_drawn_once(monkeypatch: pytest.MonkeyPatch
     assert first != second and second != third
 
 
-@pytest.mark.parametrize("tokens", [1, 200])
-def test_in_bfloat16_the_first_ratio_is_one(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_bfloat16_the_first_ratio_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scored again, old and new log-probabilities are the same numbers; how far the sampler was is logged."""
-    model = half(tokens_per_backward=tokens, ppo_epochs=1, learning_rate=1e-12)
+    model = half(tokens_per_backward=1, ppo_epochs=1, learning_rate=1e-12)
     new: list[float] = []
 
     def note(k: int, prompts: list[Any], score: Score) -> Any:
@@ -420,8 +408,7 @@ def test_in_bfloat16_the_first_ratio_is_one(tokens: int, monkeypatch: pytest.Mon
     gaps = (whole.old_log_probs - whole.sampler_log_probs).abs()
     assert found["train/sampler_gap"] == pytest.approx(float(gaps.mean()), rel=1e-4)
     assert found["train/sampler_gap_max"] == pytest.approx(float(gaps.max()), rel=1e-4)
-    if tokens == 1:
-        assert found["train/sampler_gap_max"] > 1e-4  # the sampler's forwards had several turns
+    assert found["train/sampler_gap_max"] > 1e-4  # the sampler's forwards had several turns
 
 
 def test_in_bfloat16_memory_that_runs_out_at_once_is_no_reason_for_a_gap(

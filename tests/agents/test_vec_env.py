@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -12,14 +10,12 @@ import pytest
 from sb3_contrib.common.maskable.utils import EXPECTED_METHOD_NAME, get_action_masks, is_masking_supported
 
 from gamespiel.agents.rollout import ACTION_MASKS
-from gamespiel.agents.starts import Starts, check_not_sampled
+from gamespiel.agents.starts import Starts
 from gamespiel.agents.vec_env import TextVecEnv
-from task_gym.errors import ArgumentError, SamplerError
+from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures, LearningProgress, Stages, Start
 from task_gym.samplers.base import State
-from task_gym.wrappers import Curriculum, FailureReplay
 from tests.agents.toys import N_ACTIONS, TEXT, Bandit, Stairs
-from tests.task_gym.tasks import Tenths
 
 
 def first_legal(env: TextVecEnv) -> np.ndarray:
@@ -69,17 +65,6 @@ def test_what_was_returned_stays_as_it_was() -> None:
     infos[0]["turn"] = "changed by the caller"
     assert before.tolist() == kept.tolist()
     assert env.step(first_legal(env))[3][0]["turn"] == 2
-
-
-def test_one_at_a_time() -> None:
-    """The caller chooses the next seed; a finished environment waits for it."""
-    env = TextVecEnv([Bandit, Bandit])
-    text, info = env.reset_one(1, seed=11)
-    assert text.startswith("choose\n") and info["game"] == "bandit"
-    text, reward, terminated, truncated, info = env.step_one(1, 1)
-    assert (text, reward, terminated, truncated) == ("over", 1.0, True, False)
-    stairs = TextVecEnv([Stairs])
-    assert stairs.reset_one(0, seed=9)[0] == stairs.reset_one(0, seed=9)[0] == Stairs().reset(seed=9)[0]
 
 
 def test_options_reach_the_environment_once() -> None:
@@ -224,51 +209,11 @@ def test_a_fault_counts_nowhere() -> None:
         [Start(7, "first", 3, replayed=True), *starts.draw(0, [2])], [info(None), info(0.0, seed=2)]
     )
     assert starts.metrics()["replay/share"] == 0.0
-    starts.load_state_dict(before)
-    starts.record(starts.draw(0, [1, 2]), [info(None), info(0.0)])
-    metrics = starts.metrics()
-    assert (metrics["curriculum/episodes"], metrics["replay/size"]) == (1, 1)
 
 
-def test_draws_depend_on_address_and_state_alone() -> None:
-    """Another object with the same state draws the same, whatever either drew before."""
-
-    def make() -> Starts:
-        stages = [
-            {"name": name, "task_ids": [(0, 999)], "threshold": 0.5, "min_episodes": 2} for name in "abc"
-        ]
-        return Starts(Stages(stages, earlier_share=0.5), Failures(failure_replay_prob=0.5))
-
-    one, other = make(), make()
-    for step in range(3):
-        drawn = one.draw(step, range(8))
-        ends = [
-            info(float(start.task_id % 2), task_id=start.task_id, seed=start.seed)  # type: ignore[operator]
-            for start in drawn
-        ]
-        one.record(drawn, ends)
-    other.load_state_dict(json.loads(json.dumps(one.state_dict())))
-    assert one.metrics()["curriculum/stage"] == 2 and one.metrics()["replay/size"] > 2
-    other.draw(99, range(3))
-    assert other.draw(3, range(8)) == one.draw(3, range(8)) != one.draw(4, range(8))
-    assert any(start.replayed for start in one.draw(3, range(8)))
-
-
-def test_another_samplers_state_and_another_environment() -> None:
+def test_a_state_without_the_curriculum_and_another_environment() -> None:
     starts = Starts(Stages([{"name": "a"}]))
-    with pytest.raises(SamplerError, match=r"names \['b'\] was given"):
-        starts.load_state_dict(Starts(Stages([{"name": "b"}])).state_dict())
     with pytest.raises(KeyError, match=r"curriculum"):
         starts.load_state_dict({})
     with pytest.raises(ArgumentError, match=r"no score and result"):
         starts.record([Start(seed=1)], [{"game": "toy"}])
-
-
-@pytest.mark.parametrize(
-    "wrapped", [Curriculum(Tenths(), Stages([{"name": "a"}])), FailureReplay(Tenths(), Failures())]
-)
-def test_samplers_around_environments_are_refused(wrapped: Any) -> None:
-    """The algorithm seeds every reset: the one would draw anew for each, and the other replay nothing."""
-    check_not_sampled(SimpleNamespace(envs=[Tenths()]))
-    with pytest.raises(ArgumentError, match=rf"env: {wrapped.class_name()} was given around an environment"):
-        check_not_sampled(SimpleNamespace(envs=[Tenths(), wrapped]))

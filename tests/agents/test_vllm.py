@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -42,26 +41,8 @@ from tests.agents.fake_vllm import (
     writing,
 )
 from tests.agents.toys import make_policy, masks_of, randomise, rows_of
-from tests.metrics import timeless
 
 # -- decisions ---------------------------------------------------------------------------------------------
-
-
-def test_a_run_is_the_same_run(make_server: MakeServer, plug: Plug) -> None:
-    """The noise is the run's own, so a choice differs only within the gap of a boundary: here none does."""
-    here, there = choosing(total_steps=2), choosing(total_steps=2)
-    server = make_server()
-    plug(there.policy, server)
-    for model in (here, there):
-        model.learn()
-    assert answers_of(there) == answers_of(here)
-    for own, expected in zip(rows_of(there), rows_of(here), strict=True):
-        for key in timeless(expected).keys() - {"rollout/tokens_per_decision"}:
-            if "gap" not in key:
-                assert np.all(np.isclose(own[key], expected[key], rtol=1e-3, atol=1e-4, equal_nan=True)), key
-        assert own["sampler/gap_max"] < 1e-4 and own["sampler/unmasked_gap_max"] < 1e-4
-        assert own["sampler/near_ties"] == 0 and own["sampler/differing"] == 0
-    assert len(server.ever_loaded) == len(set(server.ever_loaded))  # no name twice
 
 
 def test_texts_are_written_by_the_server(make_server: MakeServer, plug: Plug) -> None:
@@ -74,10 +55,6 @@ def test_texts_are_written_by_the_server(make_server: MakeServer, plug: Plug) ->
     written = [body for body in server.requests if "stop_token_ids" in body]
     assert {body["temperature"] for body in written} == {0.8}
     assert len({body["seed"] for body in written}) == len(written)
-    again = writing(total_steps=2)
-    plug(again.policy, make_server(mode="processed_logprobs"))
-    again.learn()
-    assert answers_of(again) == answers_of(model)
 
 
 def test_decisions_are_the_local_ones(make_server: MakeServer, plug: Plug) -> None:
@@ -239,9 +216,8 @@ def test_a_gap_above_the_limit_stops(make_server: MakeServer, plug: Plug) -> Non
     assert model.step < 20
 
 
-@pytest.mark.parametrize("stale", [False, True])
-def test_an_old_sampler_is_weighted(stale: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights are below the cap, and 1 but for rounding if the sampler is as new as the scorer."""
+def test_an_old_sampler_is_weighted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights are below the cap."""
     model = choosing(total_steps=1, sampler_weight_cap=1.5)
     sample = model.policy.sampler.sample
 
@@ -249,15 +225,10 @@ def test_an_old_sampler_is_weighted(stale: bool, monkeypatch: pytest.MonkeyPatch
         decisions = sample([replace(request, adapters=BASE) for request in requests])
         return [replace(decision, adapters=NEWEST) for decision in decisions]
 
-    if stale:
-        monkeypatch.setattr(model.policy.sampler, "sample", play_base)
+    monkeypatch.setattr(model.policy.sampler, "sample", play_base)
     model.learn()
     (row,) = rows_of(model)
-    if stale:
-        assert row["train/sampler_gap"] > 1e-3 and 0 < row["train/sampler_weight"] <= 1.5
-    else:
-        assert row["train/sampler_weight"] == pytest.approx(1.0, abs=1e-4)
-        assert row["train/sampler_gap_max"] < 1e-4 and row["train/sampler_capped"] == 0
+    assert row["train/sampler_gap"] > 1e-3 and 0 < row["train/sampler_weight"] <= 1.5
     assert row["train/approx_kl"] >= 0  # the ratio's denominator is the scorer's
 
 
@@ -301,18 +272,11 @@ def test_another_model_and_log_probabilities_at_another_temperature_are_refused(
         plug(writing().policy, make_server())
 
 
-@pytest.mark.parametrize(
-    ("url", "targets", "message"),
-    [
-        ("http://127.0.0.1:9", [("lm_head", "Linear")], r"lora\.target_modules has 'lm_head' \(Linear\)"),
-        ("http://127.0.0.1:9", [("c_attn", "Conv1D")], r"lora\.target_modules has 'c_attn' \(Conv1D\)"),
-        ("http://127.0.0.1:9/v1", [], r"gave no answer: .*vllm-command"),
-    ],
-)
-def test_modules_that_vllm_cannot_adapt_and_no_server(url: str, targets: list[Any], message: str) -> None:
-    policy, needs = make_policy(), Needs(None, 1, targets)
-    with pytest.raises(UnsuitableServerError, match=message):
-        connect([url], policy.engine, policy.adapters, policy.lora_settings, (1,), needs)
+@pytest.mark.parametrize(("name", "kind"), [("lm_head", "Linear"), ("c_attn", "Conv1D")])
+def test_modules_that_vllm_cannot_adapt(name: str, kind: str) -> None:
+    policy, needs = make_policy(), Needs(None, 1, [(name, kind)])
+    with pytest.raises(UnsuitableServerError, match=rf"lora\.target_modules has '{name}' \({kind}\)"):
+        connect(["http://127.0.0.1:9"], policy.engine, policy.adapters, policy.lora_settings, (1,), needs)
 
 
 def test_addresses_that_are_refused() -> None:
@@ -326,7 +290,7 @@ def test_addresses_that_are_refused() -> None:
 # -- faults --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", ["500", "close", "half", "missing", "gzip", "hang"])
+@pytest.mark.parametrize("fault", ["500", "close", "half", "missing", "hang"])
 def test_a_fault_is_tried_again(fault: str, make_server: MakeServer, plug: Plug) -> None:
     policy, server, hangs = make_policy(adapters=0.1), make_server(), int(fault == "hang")
     expected = decide(policy)
@@ -407,6 +371,9 @@ def test_a_restart_in_mid_run_changes_nothing(
         there.learn()
     thread.join()
     assert answers_of(there) == answers_of(here)
+    # The noise is the run's own, so a choice differs only within the gap of a boundary: here none does.
+    for row in rows_of(there):
+        assert row["sampler/near_ties"] == 0 and row["sampler/unmasked_gap_max"] < 1e-4
     assert "waiting for it" in caplog.text and "is back" in caplog.text
     assert len(server.loaded) > 1  # the pool's snapshots too
 

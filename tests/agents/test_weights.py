@@ -139,10 +139,6 @@ def test_shards_are_one_model(tmp_path: Path) -> None:
     (tmp_path / "a.safetensors").unlink()
     with pytest.raises(ModelError, match=r"lacks a\.safetensors, which .*index\.json lists"):
         identity(str(tmp_path))
-    for torn in ("{", "{}", '{"weight_map": []}'):
-        index.write_text(torn)
-        with pytest.raises(ModelError, match=r"model\.safetensors\.index\.json is no list of shards"):
-            identity(str(tmp_path))
 
 
 def test_weights_are_looked_for_in_transformers_order(tmp_path: Path) -> None:

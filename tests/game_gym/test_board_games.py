@@ -10,58 +10,17 @@ import pytest
 
 from tests.game_gym.play import load, make, reach
 
-SILENT, COUNTED = ("reveal-nothing", "reveal-numturns")
-
 # As Black has just taken b1 and c1: if White takes a1, the stones are those of two moves ago.
 KO = ("B b2", "W a2", "B c2", "W b1", "B d1", "W c1", "B a1")
 
 # The parameters, the moves, the seat that looks, and what it sees.
 DESCRIPTIONS: list[tuple[str, dict[str, Any], tuple[int | str, ...], int, str]] = [
-    # The three actions of a turn: the amazon on (5, 1) goes to (3, 1) and shoots at (1, 1).
-    (
-        "amazons", {"board_size": 6}, (24,), 0,
-        "Your amazons: X\nNow: move the amazon from (5, 1)\n"
-        "Board:\n.O..O.\nO....O\n......\n......\n.....X\n.X..X.",
-    ),
-    (
-        "amazons", {"board_size": 6}, (24, 12), 0,
-        "Your amazons: X\nNow: shoot from (3, 1)\n"
-        "Board:\n.O..O.\nO....O\nX.....\n......\n.....X\n.X..X.",
-    ),
-    (
-        "amazons", {"board_size": 6}, (24, 12, 0), 1,
-        "Your amazons: O\nNow: choose an amazon\n"
-        "Board:\n#O..O.\nO....O\nX.....\n......\n.....X\n.X..X.",
-    ),
-    # A 2 in each of the first two cells, Right, a 2 in the third cell.
-    (
-        "2048", {"max_tile": 64}, (0, 2, 1, 4), 0,
-        "Points: 4\nBoard:\n"
-        "    0    0    2    4\n    0    0    0    0\n    0    0    0    0\n    0    0    0    0",
-    ),
     # All four sides of the top left box, the last by Player 1, who moves again and draws v(1,2).
     (
         "dots_and_boxes", {"num_rows": 2, "num_cols": 2}, (0, 2, 6, 7, 11), 0,
         "Your mark: 1\nBoxes: you 0, opponent 1\n"
         "h    0   1\nv  0   1   2\n"
         "h0 +---+   +\nv0 | 2 |\nh1 +---+   +\nv1         |\nh2 +   +   +",
-    ),
-    # Both pawns step towards each other, Player 0 walls below b1, Player 1 right of d3.
-    (
-        "quoridor", {"board_size": 5, "wall_count": 4}, ("c4", "c2", "b1h", "d3v", "c3"), 1,
-        "You: @ at c2, goal row 5, walls left 3\n"
-        "Opponent: O at c3, goal row 1, walls left 3\n"
-        "Moves made: 5 of 100\n"
-        "   a b c d e\n"
-        " 1 . . . . .\n"
-        "     -+-\n"
-        " 2 . . @ . .\n"
-        "\n"
-        " 3 . . O .|.\n"
-        "          +\n"
-        " 4 . . . .|.\n"
-        "\n"
-        " 5 . . . . .",
     ),
     # The man on d6 takes e5 and lands on f4; from f6, which would have another way, the man has left.
     (
@@ -95,19 +54,6 @@ DESCRIPTIONS: list[tuple[str, dict[str, Any], tuple[int | str, ...], int, str]] 
         "  a b c d e f\n"
         "Moves without a capture: 0 of 40\n"
         "Must go on capturing from: d4",
-    ),
-    # x takes the centre; o tries the centre, is shown it and takes a corner.
-    (
-        "phantom_ttt", {"obstype": SILENT}, (4, 4, 0), 0,
-        "Your mark: x\nYour view:\n...\n.x.\n...\nYour tries: you (1,1) placed",
-    ),
-    (
-        "phantom_ttt", {"obstype": SILENT}, (4, 4, 0), 1,
-        "Your mark: o\nYour view:\no..\n.x.\n...\nYour tries: you (1,1) taken, you (0,0) placed",
-    ),
-    (
-        "phantom_ttt", {"obstype": COUNTED}, (4, 4, 0), 0,
-        "Your mark: x\nYour view:\n...\n.x.\n...\nTries: you (1,1) placed, Player 1, Player 1",
     ),
 ]  # fmt: skip
 

@@ -35,20 +35,6 @@ DESCRIPTIONS: list[tuple[str, dict[str, Any], tuple[int | str, ...], int, str]] 
         "blackjack", {}, (0, 8, 38, 48, 0, 17), 0,
         "Your cards: A♣ 9♣ 5♦\nYour total: 15 (hard)\nDealer's open card: T♠",
     ),
-    # Seat 0 rolls 5 and 1, seat 1 rolls 3 and 6.
-    (
-        "liars_dice", {"numdice": 2}, (4, 0, 2, 5, "1-3", "2-3"), 0,
-        "Your dice: 1 5\nBids: you 1-3, Player 1 2-3",
-    ),
-    # Cards 1 … 52 are A♠ … K♠, then ♥, ♣, ♦; the seven columns are turned up first, then the waste. One is
-    # moved from the first column, and one from the waste.
-    (
-        "solitaire", {}, (*range(1, 32), "♠ ← A♠", "♥ ← A♥"), 0,
-        "Actions: 33\nPoints: 220\n"
-        "Waste: 8♠ 9♠ T♠ J♠ Q♠ K♠ 2♥ 3♥ 4♥ 5♥ 6♥ 7♥ 8♥ 9♥ T♥ J♥ Q♥ K♥ A♣ 2♣ 3♣ 4♣ 5♣\n"
-        "Foundations: A♠ A♥ ♣ ♦\n"
-        "Columns:\n# 2♠\n# # 3♠\n# # # 4♠\n# # # # 5♠\n# # # # # 6♠\n# # # # # # 7♠",
-    ),
     # Cards are dealt in order, so Player 0 has the clubs, 1 the diamonds, 2 the hearts, 3 the spades. Each
     # passes the three lowest to the left; then 2C, now Player 1's, is led: a first trick, and two cards more.
     (

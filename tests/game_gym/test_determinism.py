@@ -153,10 +153,10 @@ def test_an_episode_does_not_depend_on_those_before_it() -> None:
         ("leduc_poker", "ismcts:10x2"),
     ],
 )
-@pytest.mark.parametrize("clone", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
-def test_a_copy_continues_identically(game: str, opponent: str, clone: Any) -> None:
+def test_a_copy_continues_identically(game: str, opponent: str) -> None:
     env = make(game=game, opponent=opponent, seeding="evaluate", max_turns=4)
     for seed in range(6):
+        clone = copy.deepcopy if seed in (2, 3) else (lambda env: pickle.loads(pickle.dumps(env)))
         _, info = env.reset(seed=seed)
         env.step(99)  # a strike is carried too
         _, _, over, _, info = env.step(info["legal_actions"][-1])

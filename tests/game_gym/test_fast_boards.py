@@ -243,19 +243,3 @@ def test_long_games_without_progress_end_at_a_hundred_moves() -> None:
         moves += 1
     assert moves == 100 and not state.is_repetition_draw()
     assert state.returns()[0] == 0.0
-
-
-# Bishops are on squares of one colour or of two.
-@pytest.mark.parametrize(
-    ("rest", "draws"),
-    [
-        *((rest, True) for rest in ("", "B", "n", "b.B", "B.B.b")),
-        *((rest, False) for rest in ("bB", "BB", "NN", "Nn", "Bn", "R", "Q")),
-    ],
-)
-def test_too_little_material_draws(rest: str, draws: bool) -> None:
-    row = rest.replace(".", "1")
-    left = 8 - sum(int(mark) if mark.isdigit() else 1 for mark in row)
-    fen = f"k7/8/8/8/{left}{row}/8/1p6/K7 w - - 0 1"
-    state = play_chess("a1b2", fen)
-    assert state.is_terminal() == draws and state.returns()[0] == 0.0

@@ -29,14 +29,11 @@ import sys, gymnasium as gym, game_gym
 print("pyspiel" in sys.modules, "torch" in sys.modules)
 print(gym.make("GameSpiel-v0", task_id=200000000).reset(seed=1)[1]["game"])
 """
-WITHOUT_AN_IMPORT = """
-import gymnasium as gym
-print(gym.make("game_gym:GameSpiel-v0", task_id=200000000).reset(seed=1)[1]["game"])
-"""
 PICTURE = """
-import sys, gymnasium as gym, game_gym, trace_gym
-env = gym.make("GameSpiel-v0", task_id=200000000, render_mode="rgb_array")
+import sys, gymnasium as gym
+env = gym.make("game_gym:GameSpiel-v0", task_id=200000000, render_mode="rgb_array")
 env.reset(seed=1)
+import trace_gym
 gym.make("CodeTrace-v0", render_mode="rgb_array").close()
 print("matplotlib" in sys.modules, "PIL" in sys.modules)
 env.render()
@@ -49,7 +46,6 @@ print("PIL" in sys.modules, "matplotlib.font_manager" in sys.modules)
     ("script", "printed"),
     [
         (REGISTERING, "False False\nleduc_poker\n"),
-        (WITHOUT_AN_IMPORT, "leduc_poker\n"),
         (PICTURE, "False False\nTrue False\n"),
     ],
 )

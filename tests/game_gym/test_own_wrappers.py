@@ -15,7 +15,7 @@ from game_gym.games import DECLARED
 from game_gym.task import CONFIGS
 from game_gym.wrappers import HideLegalActions, RawReturns, ShuffledActions, TensorObservation
 from game_gym.wrappers.layouts import shuffled_labels
-from task_gym.errors import ArgumentError, GameError, IllegalActionError, OptionError
+from task_gym.errors import ArgumentError, GameError, IllegalActionError
 from task_gym.samplers import Failures, Stage, Stages
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.game_gym.play import LEDUC, episode, finish, make, pick, plain, strip, wrapped
@@ -272,14 +272,6 @@ def test_a_cut_pays_nothing() -> None:
 # -- curriculum and failure replay over games ----------------------------------------------------------------
 
 
-#: As people have it in their files.
-THREE = [
-    {"name": "easy", "task_id_range": [0, 999999999], "opponent": "random", "threshold": 0.6},
-    {"name": "medium", "task_id_range": [1000000000, 1999999999], "opponent": "random", "threshold": 0.5},
-    {"name": "hard", "task_id_range": [2000000000, 2999999999], "opponent": "mcts"},
-]
-
-
 def without(record: list[Any]) -> list[Any]:
     """A record less the samplers' numbers."""
     return strip(record, "curriculum", "replay")
@@ -306,13 +298,3 @@ def test_a_replay_is_the_same_game(order: int) -> None:
     again = play(env)
     assert again[0][-1]["replay"]["replayed"] and again[0][-1]["opponent"] == "mcts:3"
     assert without(again) == without(record)
-
-
-def test_what_the_environment_does_not_draw_is_an_error() -> None:
-    stages = Stages(THREE)
-    env = Curriculum(gym.make("GameSpiel-v0", task_id=LEDUC), stages)
-    with pytest.raises(OptionError, match=rf"reset option 'task_id': \d+ was given, allowed: {LEDUC}"):
-        env.reset()
-    unknown = Stages([Stage("a", opponent="mtcs")])
-    with pytest.raises(OptionError, match=r"'mtcs' was given.*did you mean 'mcts'"):
-        Curriculum(gym.make("GameSpiel-v0", game="leduc_poker"), unknown).reset()

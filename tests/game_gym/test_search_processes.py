@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,6 +19,7 @@ from game_gym.opponents.search_processes import ProcessBot, choose
 from task_gym.errors import OpponentError
 from task_gym.opponents import Seating, make_opponent, playing_name
 from task_gym.processes import share_cores, shares_cores
+from tests.task_gym.test_processes import check_all_end
 
 
 @pytest.fixture(autouse=True)
@@ -170,26 +168,13 @@ def test_openspiels_search_stays_out_of_games_in_python(text: str) -> None:
 def test_processes_end_with_the_one_that_asks() -> None:
     """Also if it is killed: then their input ends."""
     code = (
-        "import sys, time\n"
+        "import time\n"
         "from tests.game_gym.test_search_processes import run_in_thread, play, search_processes\n"
         "run_in_thread(lambda: play('tic_tac_toe', 'mcts-python:4x1'))\n"
-        "print(search_processes._spare[0].pid, flush=True)\n"
+        "print('pids', search_processes._spare[0].pid, flush=True)\n"
         "time.sleep(60)\n"
     )
-    asker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert asker.stdout is not None
-    pid = int(asker.stdout.readline())
-    os.kill(pid, 0)  # it is there
-    asker.kill()
-    asker.wait()
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    pytest.fail("the process goes on")
+    check_all_end(code, 1)
 
 
 def test_a_search_that_may_end_its_process_is_refused_without_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from gamespiel.agents.models.quantization import plain_peft, replace_names
 from gamespiel.overview.plots import learning_curve
+from gamespiel.serving.options import ServeOptions
 from gamespiel.training import run as training
 from tests.gamespiel.runs import small, train_quietly
+from tests.gamespiel.serving.servers import serving
 from tests.threads import one_thread
 
 __all__ = ["one_thread"]
@@ -35,6 +37,14 @@ def no_decoration() -> Iterator[None]:
         patch.setattr(training, "learning_curve", lambda metrics_path, png_path: png_path)
         patch.setattr(PeftModel, "create_or_update_model_card", lambda model, folder: None)
         yield
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of a server of games in this process."""
+    pytest.importorskip("uvicorn")
+    with serving(ServeOptions(port=0)) as (url, _):
+        yield url
 
 
 @pytest.fixture

@@ -128,11 +128,6 @@ PLAYERS = "--agent must be random, first, or mcts or ismcts, also with :SIMS[xRO
             "unknown option '--ppo.learnin_rate'; did you mean '--ppo.learning_rate'?",
         ),
         ("train --learning_rate 1", "unknown option '--learning_rate'; did you mean '--ppo.learning_rate'?"),
-        ("train --pressets tiny", "unknown option '--pressets'; did you mean '--preset'?"),
-        (
-            "train --preset tinny",
-            f"unknown preset 'tinny'; did you mean 'tiny'? allowed: {', '.join(presets())}",
-        ),
         ("train --ppo.gamma", "option --ppo.gamma needs a value"),
         ("train --ppo.gamma --seed 3", "option --ppo.gamma needs a value"),
         ("train --resume /no/such", "no such run or checkpoint folder: '/no/such'"),
@@ -145,9 +140,7 @@ PLAYERS = "--agent must be random, first, or mcts or ismcts, also with :SIMS[xRO
             "who is evaluated? give --checkpoint RUN, --agent NAME, or a model with --model.model_name NAME",
         ),
         ("train --from . --preset tiny", "--preset cannot go with --from: the run's own configuration holds"),
-        ("eval --agent first --checkpoint .", "argument --checkpoint: not allowed with argument --agent"),
         ("eval --agent fist", f"{PLAYERS}, not 'fist'"),
-        ("eval --agent mcts:0", f"{PLAYERS}, not 'mcts:0'"),
         ("eval --agent oracle", f"{PLAYERS}, not 'oracle'; oracle goes with --env trace"),
         (
             "eval --env trace --agent mcts",

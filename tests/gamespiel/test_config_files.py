@@ -151,8 +151,6 @@ def test_saved_config_is_found_from_a_checkpoint(tmp_path: Path) -> None:
         ("a.json", '{"pppo": {}}', "unknown section or key in .*a.json: 'pppo'; did you mean 'ppo'"),
         ("a.json", '{"ppo": {"gamma": 0.5}, "gamma": 0.5}', "ppo.gamma is given twice"),
         ("a.json", '{"gamma": NaN}', "ppo.gamma must be a number, not nan"),
-        ("a.json", "[" * 100_000, r"a\.json: .* nested too deeply"),
-        ("a.yaml", "a: " + "[" * 1_000, r"a\.yaml: .* nested too deeply"),
         ("a.json", f'{{"seed": "{"x" * 10_000}"}}', r"run\.seed must be .*'x+… \(10,002 characters\)$"),
         ("a.yaml", "preset: tinny", r"a.yaml: unknown preset 'tinny'; did you mean 'tiny'\? allowed: "),
         ("a.yaml", "preset: 3", r"a.yaml: preset must be the name of a preset, not 3$"),

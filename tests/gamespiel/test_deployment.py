@@ -15,7 +15,7 @@ from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, saved_config
 from gamespiel.deployment.merging import collect_texts, greatest_change, merge_run, plain_config
-from gamespiel.deployment.publishing import find_licence, publish
+from gamespiel.deployment.publishing import find_licence
 from gamespiel.environments.making import make_one_env
 from task_gym.errors import BackendError
 from tests.gamespiel.runs import quiet, small, train_quietly
@@ -124,14 +124,6 @@ def test_a_merged_model_has_a_card(run: Path, tmp_path: Path) -> None:
     assert "| `ppo.num_train_steps` | 2 |" in body and str(tmp_path) not in body
     assert 'model = AutoModelForCausalLM.from_pretrained("kuhn")' in body
     assert (tmp_path / "kuhn" / "curves.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_folder_that_is_taken_stays(run: Path, tmp_path: Path) -> None:
-    taken = tmp_path / "taken"
-    taken.mkdir()
-    (taken / "file").touch()
-    with pytest.raises(InvalidValueError, match=r"taken' is there already"):
-        publish(run, taken)
 
 
 def test_the_licence_is_the_bases_own(tmp_path: Path) -> None:

@@ -99,14 +99,7 @@ def test_first_in_kuhn_poker_by_hand(tmp_path: Path) -> None:
     assert sampled["seat 1"]["length"] == 1
 
 
-# -- exactly -----------------------------------------------------------------------------------------------
-
-
-def test_what_can_be_solved_is_known() -> None:
-    assert not explain_unsolved(config().env) and not explain_unsolved(config(*KUHN).env)
-    for overrides in ([("env.opponent", "mcts:20")], CONNECT_FOUR, TWO_GAMES, [("env.max_turns", "2")]):
-        assert explain_unsolved(config(*overrides).env)
-    # Few enough for --exact, and too many for runs that did not ask.
+def test_runs_solve_smaller_games_than_evaluations_do() -> None:
     liars_dice = config(("env.task_id", "null"), ("env.game", "liars_dice")).env
     assert "liars_dice was given, which has more than 50,000 histories" in explain_unsolved(liars_dice)
 
@@ -304,9 +297,6 @@ def test_what_is_refused_leaves_no_file(
 
 
 MODEL = {"agent": "openai:m@http://127.0.0.1:9/v1"}
-
-
-# -- errors ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

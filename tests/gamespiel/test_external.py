@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import pickle
@@ -233,9 +232,6 @@ def test_whole_games_are_for_servers() -> None:
     options = EvalOptions(config=resolve("tiny"), agent="openai:m@http://127.0.0.1:9/v1", whole_game=True)
     with pytest.raises(InvalidValueError, match=r"--whole_game is for --backend affinetes"):
         evaluate_endpoint(options, quiet())
-    there = resolve("tiny", overrides=[("env.env_mode", "url"), ("env.base_url", "http://127.0.0.1:9")])
-    with pytest.raises(InvalidValueError, match=r"give --whole_game"):
-        evaluate_endpoint(dataclasses.replace(options, config=there, whole_game=False), quiet())
 
 
 def test_the_command_line(stub: ModelStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

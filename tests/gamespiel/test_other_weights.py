@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from transformers import GPT2Config
 
 from gamespiel.agents.models import weights
@@ -17,10 +15,9 @@ from gamespiel.agents.tokens.codec import PromptLengthError
 from gamespiel.config import resolve, saved_config
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
-from gamespiel.training.run import train
 from tests.agents.families import chatml
 from tests.agents.ggufs import write
-from tests.gamespiel.runs import quiet, train_quietly
+from tests.gamespiel.runs import quiet, train_aloud, train_quietly
 
 NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 SMALL = {
@@ -48,11 +45,10 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_run_goes_on_with_its_own_weights_alone(file: Path, tmp_path: Path) -> None:
     """The run of the preset with that wheel."""
-    run, console = tmp_path / "run", Console(file=io.StringIO(), width=200)
-    overrides = SMALL | {"run.output_dir": str(run)}
-    train(resolve("smollm2-135m", overrides=overrides.items()), console=console)
+    overrides = SMALL | {"run.output_dir": str(tmp_path / "run")}
+    run, said = train_aloud(resolve("smollm2-135m", overrides=overrides.items()))
     source = "small.gguf of the installed wheel small-weights 1.2"
-    assert f"loading {NAME}: {source}\n" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"loading {NAME}: {source}\n" in said
     state = json.loads((run / "checkpoints" / "step-000001" / "state.json").read_text())
     digest = weights.identity(NAME)["sha256"]
     assert state["base"] == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from dataclasses import replace
@@ -11,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from rich.console import Console
 
 from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.models.memory_plan import GIB, cache
@@ -19,16 +17,17 @@ from gamespiel.agents.scoring import scorer
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, presets, resolve, save
 from gamespiel.training import planning
+from tests.gamespiel.runs import quiet, shown
 
 ROOT = Path(__file__).parents[2]
 
 
-def shown(preset: str, card: str = "", **overrides: str) -> str:
+def plan(preset: str, card: str = "", **overrides: str) -> str:
     """Returns what is printed, with single spaces."""
-    console = Console(file=io.StringIO(), width=100)
+    console = quiet(100)
     given = [(name.replace("__", "."), value) for name, value in overrides.items()]
     planning.show(resolve(preset, overrides=given), card, console)
-    return "\n".join(" ".join(line.split()) for line in console.file.getvalue().splitlines())  # type: ignore[attr-defined]
+    return "\n".join(" ".join(line.split()) for line in shown(console).splitlines())
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +37,7 @@ def no_card(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_qwen2_5_3b_in_4_bits() -> None:
     """Weights: 2,774,532,096 linear ones of 4.127 bits, and 311,406,592 others of 16, are 1.91 GiB."""
-    text = shown("qwen2.5-3b-12gb")
+    text = plan("qwen2.5-3b-12gb")
     assert "Qwen/Qwen2.5-3B-Instruct: 3,085,938,688 parameters, 29,935,617 trained, on a GPU\n" in text
     assert "\nweights (4 bits) 1.91\n" in text
     assert "\noptimizer (two moments of each) 0.22\n" in text
@@ -50,7 +49,7 @@ def test_qwen2_5_3b_in_4_bits() -> None:
 
 
 def test_a_card_by_its_size() -> None:
-    text = shown("qwen3-4b", "12", ppo__tokens_per_backward="1024")
+    text = plan("qwen3-4b", "12", ppo__tokens_per_backward="1024")
     rows = dict(line.split(" ", 1) for line in text.splitlines() if line.split(" ")[0] in presets())
     assert set(rows) == set(presets())
     assert rows["qwen3-4b-12gb"].endswith("fits") and rows["qwen3-4b-80gb"].endswith("-")
@@ -60,41 +59,41 @@ def test_a_card_by_its_size() -> None:
 def test_the_card_that_torch_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a GPU plans for any; one with GPUs has to have the one that is named."""
     any_card = "\npreset peak 12 GiB 16 GiB 24 GiB 80 GiB\n"
-    assert any_card in shown("tiny", run__device="cuda:7")
+    assert any_card in plan("tiny", run__device="cuda:7")
     card = SimpleNamespace(total_memory=int(22.06 * GIB))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
-    assert "\npreset peak 22.1 GiB\n" in shown("tiny")
-    assert "\npreset peak 22.1 GiB\n" in shown("tiny", run__device="cuda:1")
-    assert any_card in shown("tiny", run__device="cpu")
+    assert "\npreset peak 22.1 GiB\n" in plan("tiny")
+    assert "\npreset peak 22.1 GiB\n" in plan("tiny", run__device="cuda:1")
+    assert any_card in plan("tiny", run__device="cpu")
     with pytest.raises(InvalidValueError, match=r"run\.device is 'cuda:7', but torch finds 2 GPU here"):
-        shown("tiny", run__device="cuda:7")
+        plan("tiny", run__device="cuda:7")
 
 
 def test_the_cpu_has_no_context_and_computes_in_float32() -> None:
-    text = shown("smollm2-135m", model__dtype="auto", run__device="cpu")
+    text = plan("smollm2-135m", model__dtype="auto", run__device="cpu")
     assert "135M-Instruct: 134,515,008 parameters, 4,885,057 trained, on the CPU\n" in text
     assert "weights (float32) 0.50\n" in text and "CUDA" not in text and "glibc keeps" in text
-    assert "weights (bfloat16) 0.25\n" in shown("smollm2-135m", model__dtype="auto")
+    assert "weights (bfloat16) 0.25\n" in plan("smollm2-135m", model__dtype="auto")
 
 
 def test_few_turns_take_less_than_the_budget() -> None:
     """An optimizer step of qwen3-4b has 2 × 8 turns of at most 512 tokens: 8,192, the preset's own budget."""
-    text = shown("qwen3-4b", "24", ppo__tokens_per_backward="16384")
+    text = plan("qwen3-4b", "24", ppo__tokens_per_backward="16384")
     assert "update, 8,192 of 16,384 tokens" in text and "\nas configured 12.81 " in text
     assert "ppo.tokens_per_backward is 16,384. An optimizer step has 16 turns of at most 512 tokens" in text
-    text = shown("qwen3-4b", "24", ppo__tokens_per_backward="16384", ppo__mini_batch_size="8")
+    text = plan("qwen3-4b", "24", ppo__tokens_per_backward="16384", ppo__mini_batch_size="8")
     assert "update, 16,384 tokens" in text and "An optimizer step" not in text
 
 
 def test_modules_and_types_that_cannot_be_planned(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match=r"'q_pro' was given, .*did you mean 'q_proj'\?"):
-        shown("tiny", lora__target_modules="[q_pro]")
+        plan("tiny", lora__target_modules="[q_pro]")
     config = json.loads((TINY / "config.json").read_text()) | {"dtype": "float8_e4m3fn"}
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(InvalidValueError, match=r"saved in float8_e4m3fn; set model.dtype to one of float32"):
-        shown("tiny", model__model_name=str(tmp_path))
+        plan("tiny", model__model_name=str(tmp_path))
 
 
 def test_the_option_plans_instead_of_training(

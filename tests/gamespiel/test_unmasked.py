@@ -34,10 +34,9 @@ from gamespiel.tracks import TrackError, find_track, list_changes, require_one_t
 from task_gym.stats import mean_interval, wilson
 from tests.gamespiel.endpoints.models import Body, ModelStub
 from tests.gamespiel.runs import assert_repeated, evaluate_aloud, quiet, rows_of, small, train_quietly
+from tests.gamespiel.test_evaluation import KUHN, TIC_TAC_TOE, config
 
-KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
 UNLISTED = {"env__list_actions": "false", "env__answer": "name"}
-TIC_TAC_TOE = [("env.task_id", "null"), ("env.game", "tic_tac_toe")]
 Script = Callable[[str], str] | str
 """The reply to a prompt's text; a text is always the same."""
 
@@ -88,10 +87,6 @@ def follow_scripts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
         return WrittenAnswers(tokens, log_probs, [None] * len(prompts), hidden)
 
     monkeypatch.setattr(TextSampler, "write", written)
-
-
-def config(*overrides: tuple[str, str]) -> Config:
-    return resolve("tiny", overrides=[("run.device", "cpu"), *overrides])
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from task_gym import errors
-from task_gym.arguments import is_number, read_action, read_reply
-from task_gym.errors import ArgumentError, TaskGymError, shown, unknown
+from task_gym.arguments import is_number
+from task_gym.errors import TaskGymError, shown, unknown
 
 NAMED = [error for _, error in inspect.getmembers(errors, inspect.isclass) if issubclass(error, TaskGymError)]
 
@@ -42,12 +42,3 @@ def test_messages_show_any_value() -> None:
 def test_numbers(given: Any, number: bool) -> None:
     assert is_number(given) is number  # the third is greater than any float
     assert not is_number(str(given))
-
-
-def test_actions_and_replies() -> None:
-    assert read_action(np.int64(3)) == 3
-    with pytest.raises(ArgumentError, match="action: '3' was given, allowed: a whole number"):
-        read_action("3")
-    assert read_reply("3") == "3"
-    with pytest.raises(ArgumentError, match="action: 3 was given, allowed: a reply as text"):
-        read_reply(3)

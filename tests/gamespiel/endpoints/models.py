@@ -6,14 +6,15 @@ import json
 import math
 import random
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.task_gym.remote.stub import Fault, FaultyHandler, FaultyServer, hang_up, status
+
+__all__ = ["hang_up", "status"]
+
 Body = dict[str, Any]
-Fault = Callable[["Handler"], None]
 Tokens = tuple[str, ...]
 END = "<|im_end|>"
 """The token that ends a turn, and the last one of each reply in tokens."""
@@ -42,8 +43,8 @@ def chatty(body: Body) -> str:
     return kinds[said % len(kinds)]
 
 
-class ModelStub(ThreadingHTTPServer):
-    """Answers each request by ``answer``. ``faults`` are used up first, one per request.
+class ModelStub(FaultyServer):
+    """Answers each request by ``answer``.
 
     Attributes:
         lists: Returns the response to requests for log-probabilities; None if the endpoint ignores them.
@@ -51,52 +52,36 @@ class ModelStub(ThreadingHTTPServer):
         completions: The answer to requests for completions of a text; None if there is no such address.
         asked: The requests' bodies, in order.
         keys: Their authorization headers.
-        most: The most requests that were under way together.
         pause: Seconds before each answer.
     """
 
-    daemon_threads = True
-    request_queue_size = 128
-
     def __init__(self, answer: Callable[[Body], str | None] = recorded, pause: float = 0.0) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
         self.answer, self.pause = answer, pause
         self.lists: Callable[[Body], str] | None = None
         self.streams = True
         self.completions: Any = None
         self.asked: list[Body] = []
         self.keys: list[str | None] = []
-        self.faults: list[Fault | None] = []
-        self.busy = self.most = 0
-        self.lock = threading.Lock()
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        super().__init__(Handler)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
+        return f"{super().url}/v1"
 
     def __exit__(self, *exception: object) -> None:
-        self.shutdown()
-        self.server_close()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that give up are part of the tests."""
+        self.close()
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(FaultyHandler):
     server: ModelStub
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        server = self.server
+        body, server = self.read(), self.server
         with server.lock:
             server.asked.append(body)
             server.keys.append(self.headers.get("authorization"))
             fault = server.faults.pop(0) if server.faults else None
-            server.busy += 1
-            server.most = max(server.most, server.busy)
-        try:
+        with server.under_way():
             time.sleep(server.pause)
             if self.path == "/v1/completions" and server.completions is not None:
                 self.send(200, json.dumps(server.completions))
@@ -110,18 +95,6 @@ class Handler(BaseHTTPRequestHandler):
                 self.stream(pieces(server.answer(body), 10 * len(body["messages"])))
             else:
                 self.send(200, completion(server.answer(body), 10 * len(body["messages"])))
-        finally:
-            with server.lock:
-                server.busy -= 1
-
-    def send(self, status: int, body: str, **headers: str) -> None:
-        self.send_response(status)
-        content = body.encode("utf-8", "surrogateescape")
-        self.send_header("content-length", str(len(content)))
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(content)
 
     def stream(self, events: Iterable[str | float]) -> None:
         """Sends events, in packets that end anywhere; a number is a pause in seconds."""
@@ -137,9 +110,6 @@ class Handler(BaseHTTPRequestHandler):
             for packet in (event[:7], event[7:]):
                 self.wfile.write(packet.encode())
                 self.wfile.flush()
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Says nothing."""
 
 
 def completion(text: str | None, prompt_tokens: int) -> str:
@@ -226,12 +196,3 @@ def pieces(text: str | None, prompt_tokens: int) -> list[str | float]:
 
 def streamed(*events: str | float) -> Fault:
     return lambda handler: handler.stream(events)
-
-
-def status(code: int, body: str = '{"error": {"message": "so it is"}}', **headers: str) -> Fault:
-    return lambda handler: handler.send(code, body, **headers)
-
-
-def hang_up(handler: Handler) -> None:
-    handler.close_connection = True
-    handler.connection.close()

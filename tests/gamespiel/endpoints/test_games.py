@@ -151,13 +151,6 @@ def test_reasoning_is_neither_kept_nor_read() -> None:
 # -- both ways -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def games() -> Iterator[str]:
-    pytest.importorskip("uvicorn")
-    with serving(ServeOptions(port=0)) as (url, _):
-        yield url
-
-
 def same(result: dict[str, Any]) -> dict[str, Any]:
     """A result without the time that it took."""
     return {key: value for key, value in result.items() if key != "time_taken"}
@@ -172,13 +165,13 @@ def soon_tired(body: Body) -> str:
 
 
 @pytest.mark.parametrize("game", ["goofspiel", "leduc_poker", "2048"])
-def test_the_same_address_both_ways(game: str, games: str) -> None:
+def test_the_same_address_both_ways(game: str, server: str) -> None:
     """A game is played to its end, or given up if it takes very long, as 2048 does."""
     task_id, seed = TABLE.index(game) * 100_000_000 + 1, 5
     with ModelStub(soon_tired) as stub:
         here = play_game(chat_with(stub), decode(task_id), seed, "random")
         status_, there = call(
-            games, "evaluate", task_id=task_id, seed=seed, model="m", base_url=stub.url, opponent="random"
+            server, "evaluate", task_id=task_id, seed=seed, model="m", base_url=stub.url, opponent="random"
         )
     assert status_ == 200 and "error" not in here
     assert here["extra"]["given_up"] == (len(stub.asked[-1]["messages"]) > PATIENCE)
@@ -186,9 +179,9 @@ def test_the_same_address_both_ways(game: str, games: str) -> None:
     assert here["extra"]["usage"]["total_tokens"] > 0
 
 
-def test_refusals_of_evaluate(games: str) -> None:
+def test_refusals_of_evaluate(server: str) -> None:
     def refused(**arguments: Any) -> str:
-        _, body = call(games, "evaluate", **{"task_id": LEDUC, "model": "m", **arguments})
+        _, body = call(server, "evaluate", **{"task_id": LEDUC, "model": "m", **arguments})
         return str(body["error"])
 
     assert "endpoint: model 'm' at 'file:///etc/passwd' was given" in refused(base_url="file:///etc/passwd")
@@ -199,7 +192,7 @@ def test_refusals_of_evaluate(games: str) -> None:
     assert "opponent: 'openai:m@http://h'" in refused(base_url="http://h/v1", opponent="openai:m@http://h")
 
 
-def test_log_probabilities_of_a_whole_conversation(games: str) -> None:
+def test_log_probabilities_of_a_whole_conversation(server: str) -> None:
     """One request with the conversation in Qwen's template; what is no reply is left out."""
     text = "<|im_start|>system\nS<|im_end|>\n<|im_start|>assistant\n7<|im_end|>\n"
     tokens = ["<|im_start|>system\nS<|im_end|>\n", "<|im_start|>assistant\n", "7", "<|im_end|>\n", "!"]
@@ -228,9 +221,9 @@ def test_log_probabilities_of_a_whole_conversation(games: str) -> None:
         assert failed["full_logprobs"] is None and "was answered with status 404" in failed["logprobs_error"]
         stub.completions = {"choices": [{"logprobs": said}]}
         asked = {"task_id": LEDUC, "seed": 0, "model": "m", "base_url": stub.url, "opponent": "random"}
-        _, result = call(games, "evaluate", **asked, collect_logprobs=True)
+        _, result = call(server, "evaluate", **asked, collect_logprobs=True)
         assert result["extra"]["full_logprobs"]["token_ids"] == starts
-        assert "full_logprobs" not in call(games, "evaluate", **asked)[1]["extra"]
+        assert "full_logprobs" not in call(server, "evaluate", **asked)[1]["extra"]
 
 
 # -- traces --------------------------------------------------------------------------------------------------

@@ -35,12 +35,6 @@ RESET = {"method": "reset", "kwargs": {"task_id": LEDUC, "seed": 0, "opponent": 
 SESSION = json.loads((Path(__file__).parents[2] / "data" / "affinetes_session.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with serving(ServeOptions(port=0)) as (url, _):
-        yield url
-
-
 def test_health_readiness_and_methods(server: str) -> None:
     assert ask(f"{server}/health") == (200, {"status": "ok"})
     status, told = ask(f"{server}/ready")

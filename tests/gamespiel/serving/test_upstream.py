@@ -46,12 +46,6 @@ from gamespiel.serving.trace_processes import TraceProcesses
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with serving(ServeOptions(port=0)) as (url, _):
-        yield url
-
-
-@pytest.fixture(scope="module")
 def games(server: str) -> str:
     pytest.importorskip("affinetes")
     return server

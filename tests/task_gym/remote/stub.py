@@ -23,7 +23,7 @@ CLOSING = (
 WON = 14 / 26
 """The score of a return of 1 in leduc_poker, whose returns are -13 … 13."""
 
-Fault = Callable[["Handler"], None]
+Fault = Callable[[Any], None]
 
 
 SEATS = {"e1": 0, "e2": 1}
@@ -46,25 +46,20 @@ def closed(episode: str) -> dict[str, Any]:
     return {**opened(episode), "observation": text, "reward": WON, "done": True}
 
 
-class Stub(ThreadingHTTPServer):
-    """Every episode takes one step. ``faults`` are used up one per call, before the call has any effect.
+class FaultyServer(ThreadingHTTPServer):
+    """A server in this process, that fails as the test says. ``faults`` are used up one per call.
 
     Attributes:
-        calls: The methods called, in order.
-        won: The episodes that were played to their end.
         most: The most calls that were under way together.
-        gate: If set, steps wait until so many are under way.
     """
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.calls: list[str] = []
-        self.faults: list[Fault | None] = []
-        self.busy = self.most = self.won = 0
-        self.gate: threading.Barrier | None = None
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self.faults: list[Any] = []
+        self.busy = self.most = 0
         self.lock = threading.Lock()
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -72,12 +67,60 @@ class Stub(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Counts a call while it is under way."""
+        with self.lock:
+            self.busy += 1
+            self.most = max(self.most, self.busy)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.busy -= 1
+
     def close(self) -> None:
         self.shutdown()
         self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients that give up are part of the tests."""
+
+
+class FaultyHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def read(self) -> Any:
+        """Returns the request's body."""
+        return json.loads(self.rfile.read(int(self.headers["content-length"])))
+
+    def send(self, status: int, body: str, **headers: str) -> None:
+        self.send_response(status)
+        content = body.encode("utf-8", "surrogateescape")
+        self.send_header("content-length", str(len(content)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Says nothing."""
+
+
+class Stub(FaultyServer):
+    """Every episode takes one step. A call's fault comes before the call has any effect.
+
+    Attributes:
+        calls: The methods called, in order.
+        won: The episodes that were played to their end.
+        gate: If set, steps wait until so many are under way.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.won = 0
+        self.gate: threading.Barrier | None = None
+        super().__init__(Handler)
 
 
 @contextmanager
@@ -90,18 +133,15 @@ def run_stub() -> Iterator[Stub]:
         server.close()
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(FaultyHandler):
     server: Stub
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        asked = self.read()
         with self.server.lock:
             self.server.calls.append(asked["method"])
             fault = self.server.faults.pop(0) if self.server.faults and asked["method"] != "stop" else None
-            self.server.busy += 1
-            self.server.most = max(self.server.most, self.server.busy)
-        try:
+        with self.server.under_way():
             if fault is not None:
                 fault(self)
                 return
@@ -115,48 +155,26 @@ class Handler(BaseHTTPRequestHandler):
             with self.server.lock:
                 self.server.won += asked["method"] == "step"
             self.send(200, json.dumps({"status": "success", "result": result}))
-        finally:
-            with self.server.lock:
-                self.server.busy -= 1
-
-    def send(self, status: int, body: str) -> None:
-        self.send_response(status)
-        self.send_header("content-length", str(len(body.encode())))
-        self.end_headers()
-        self.wfile.write(body.encode())
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Says nothing."""
 
 
-def status(code: int, body: str = "Internal Server Error") -> Fault:
-    return lambda handler: handler.send(code, body)
+def status(code: int, body: str = '{"error": {"message": "so it is"}}', **headers: str) -> Fault:
+    return lambda handler: handler.send(code, body, **headers)
 
 
 def result(value: Any) -> Fault:
-    return lambda handler: handler.send(200, json.dumps({"status": "success", "result": value}))
+    return status(200, json.dumps({"status": "success", "result": value}))
 
 
-def broken_json(handler: Handler) -> None:
-    handler.send(200, '{"status": "succ')
+broken_json = status(200, '{"status": "succ')
+compressed = status(200, "", content_encoding="gzip")
+deep = status(200, "[" * 200_000)
 
 
-def hang_up(handler: Handler) -> None:
+def hang_up(handler: FaultyHandler) -> None:
     handler.close_connection = True
     handler.connection.close()
 
 
-def compressed(handler: Handler) -> None:
-    handler.send_response(200)
-    handler.send_header("content-encoding", "gzip")
-    handler.send_header("content-length", "0")
-    handler.end_headers()
-
-
-def deep(handler: Handler) -> None:
-    handler.send(200, "[" * 200_000)
-
-
-def slow(handler: Handler) -> None:
+def slow(handler: FaultyHandler) -> None:
     time.sleep(1.5)
     hang_up(handler)
