@@ -71,6 +71,8 @@ class Progress(BaseCallback):
 def learn(game: str, preset: str, seed: int, *, steps: int | None, points: int) -> Row:
     """Trains a preset on a game; returns when it reached which share, which is computed so many times."""
     settings = {"env.task_id": "null", "env.game": game, "run.seed": str(seed), "run.device": "cpu"}
+    if resolve(preset).ppo.advantages == "auto":
+        settings["ppo.advantages"] = "exact"  # also in a tree that is too large for "auto"
     if steps is not None:
         settings["ppo.num_train_steps"] = str(steps)
     model = make_algorithm(resolve(preset, overrides=settings.items()))

@@ -110,8 +110,10 @@ def parsed(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))  # to which --import adds the folder
     talk, served = re.findall(r"```yaml\n(.*?)```", read("docs/affinetes.md"), re.DOTALL)
-    files = dict.fromkeys(("mine.json", "mine.yaml", "leduc.yaml", "week.yaml"), "{}")
-    for file, text in (files | {"mine.py": "", "talk.yaml": talk, "served.yaml": served}).items():
+    (week,) = re.findall(r"```yaml\n(# week.yaml\n.*?)```", read("docs/training.md"), re.DOTALL)
+    files = dict.fromkeys(("mine.json", "mine.yaml", "leduc.yaml"), "{}")
+    files |= {"mine.py": "", "talk.yaml": talk, "served.yaml": served, "week.yaml": week}
+    for file, text in files.items():
         Path(file).write_text(text)
     for run in ("RUN", "runs/first", "runs/leduc", "runs/start", "runs/talk"):
         shutil.copytree(finished, run)

@@ -28,7 +28,7 @@ CARD = {
     for card in (12, 16, 24, 80)
 } | {"qwen3-0.6b": 6, "qwen3-1.7b": 8, "qwen3-32b": 80}
 """Presets, and the GiB of their cards."""
-ELSEWHERE = ("smollm2-135m", "affine-pool")
+ELSEWHERE = ("smollm2-135m", "smollm2-135m-gae", "affine-pool")
 """Their steps are tested elsewhere: in ``test_other_weights.py`` with a small Llama, and in
 ``test_external.py`` by an evaluation, because its opponent searches for seconds per move."""
 MEMORY = {
