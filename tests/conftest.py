@@ -4,6 +4,8 @@ Tests and their libraries are millions of objects, each of which every full coll
 
 Signals are as at a terminal: a shell that starts the tests in the background has them ignore Ctrl-C, and
 ``nohup`` a lost terminal, which the tests send.
+
+Property tests draw the same examples each time, and are not timed: machines are shared.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import signal
 from collections.abc import Generator
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -25,6 +28,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+if find_spec("hypothesis"):  # the tests of pages in a browser have none
+    from hypothesis import settings
+
+    settings.register_profile("steady", deadline=None, derandomize=True)
+    settings.load_profile("steady")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

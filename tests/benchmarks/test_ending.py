@@ -138,16 +138,6 @@ def test_a_place_that_cannot_be_is_an_error_before_the_run(
     assert message in capsys.readouterr().err
 
 
-def test_results_outlive_a_picture_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    def fail(results: dict[str, Any], path: Path) -> None:
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        sample([], 1, fail)
-    (text,) = contents(NEW).values()
-    assert text.decode().strip() == capsys.readouterr().out.splitlines()[-1]
-
-
 # -- the benchmarks ----------------------------------------------------------------------------------------
 
 

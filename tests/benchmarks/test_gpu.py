@@ -13,12 +13,9 @@ from benchmarks.gpu import check
 from benchmarks.gpu.shapes import (
     SMALL,
     CountOperations,
-    Forward,
     RowReader,
-    count_shapes,
     make_engine,
 )
-from gamespiel.agents.engines.graphs import round_up
 from gamespiel.agents.engines.kernels import NAMES
 from gamespiel.agents.models.architectures import KNOWN
 
@@ -94,26 +91,6 @@ def test_large_models_need_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
 def make_reader(layers: int, tokens: int) -> RowReader:
     config = {**KNOWN["HuggingFaceTB/SmolLM2-135M-Instruct"], **SMALL, "num_hidden_layers": layers}
     return RowReader(make_engine(config, "cpu", rank=1), tokens)
-
-
-def test_the_ladder() -> None:
-    """Two sizes per doubling: 2 ** 6.5 is 90.5, rounded up to 128; from 64 on, multiples of 64."""
-    assert [round_up(n, 2) for n in (1, 2, 3, 9, 12, 33, 64, 65, 129, 200, 1000)] == [
-        1, 2, 3, 12, 12, 46, 64, 128, 192, 256, 1024,
-    ]  # fmt: skip
-    assert [round_up(n, 1) for n in (3, 129, 1025)] == [4, 256, 2048]
-
-
-def test_a_forward_on_the_ladder() -> None:
-    tree = Forward((1, 300), ((2, 128, 192), (1, 128, 320)), 0, True)
-    assert tree.pairs == 128 * (2 * 192 + 320)
-    # 300 tokens become 384 (2 ** 8.5 = 362), in three tiles of the most keys: 320 become 384 too.
-    assert tree.pad(2) == Forward((1, 384), ((3, 128, 384),), 0, True)
-    rows = Forward((9, 60), (), 100, False)
-    assert rows.pairs == 9 * 60 * 160 and rows.pad(2) == Forward((12, 64), (), 128, False)
-    row = count_shapes([tree, tree, rows], [2])
-    assert (row["forwards"], row["shapes"], row["most_frequent"]) == (3, 2, 2)
-    assert row["rungs_2"]["tokens_over_own"] == round((2 * 384 + 12 * 64) / (2 * 300 + 9 * 60), 3)
 
 
 def test_operations_are_counted_without_views() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -13,56 +12,9 @@ from matplotlib.image import imread
 
 from benchmarks import advantages, learning_speed
 from benchmarks.learning_speed import (
-    Curve,
-    Point,
-    first_reaching,
     make_tensor_env,
-    summary,
     tensors_by_text,
 )
-
-
-def test_the_first_point_that_reaches_a_threshold() -> None:
-    points = [Point(0, 0.0, 0.1), Point(10, 1.0, 0.86), Point(20, 2.0, 0.84), Point(30, 3.004, 0.91)]
-    assert first_reaching(points, 0.85) == points[1]
-    assert first_reaching(points, 0.95) is None
-    assert summary(7, points) == {
-        "seed": 7,
-        "decisions_to": {"0.85": 10, "0.90": 30, "0.95": None},
-        "seconds_to": {"0.85": 1.0, "0.90": 3.0, "0.95": None},
-        "final_share": 0.91,
-        "best_share": 0.91,
-        "curve": [[0, 0.0, 0.1], [10, 1.0, 0.86], [20, 2.0, 0.84], [30, 3.0, 0.91]],
-    }
-    # Zero decisions are a number, not the lack of one.
-    assert summary(0, [Point(0, 0.0, 1.0)])["decisions_to"]["0.95"] == 0
-
-
-def test_the_clock_stands_still_during_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rollouts of 40 decisions and 5 seconds, evaluations of 100 seconds at every 60 decisions or more."""
-    now = 0.0
-    monkeypatch.setattr(learning_speed.time, "perf_counter", lambda: now)
-
-    def share(model: SimpleNamespace) -> float:
-        nonlocal now
-        now += 100
-        return model.num_timesteps / 1000
-
-    model = SimpleNamespace(num_timesteps=0, logger=None, get_env=lambda: None)
-    curve = Curve("x", share, decisions=160, every=60)
-    curve.init_callback(model)  # type: ignore[arg-type]
-    curve.on_training_start({}, {})
-    rollouts = 0
-    while True:
-        curve.on_rollout_start()
-        if not curve.on_step():
-            break
-        model.num_timesteps += 40
-        now += 5
-        rollouts += 1
-    curve.on_training_end()
-    assert rollouts == 4  # the fifth would begin at 160
-    assert curve.points == [Point(0, 0, 0), Point(80, 10, 0.08), Point(160, 20, 0.16)]
 
 
 def test_every_text_has_the_tensor_that_its_player_would_see() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from benchmarks import matches
@@ -31,19 +29,6 @@ def test_the_stronger_search_wins_and_is_seated_as_said() -> None:
         # The first seat moves first, and the winner of clobber moves last.
         assert played.moves[0] - played.moves[1] == (1 if seat == 0 else 0)
         assert play_game("clobber", config, (weak, strong), number=3, seat=1 - seat).score == 0.0
-
-
-def test_rows_join_those_that_are_there(tmp_path: Path) -> None:
-    place = ["--games", "4", "--out", str(tmp_path / "all.json")]
-    matches.main(["leduc_poker", "mcts:2", "mcts:3", "first", *place])
-    found = matches.main(["leduc_poker", "mcts:2", "mcts:3", *place])
-    assert [row["opponents"] for row in found["rows"]] == [["mcts:2", "first"], ["mcts:2", "mcts:3"]]
-    found = matches.main(["leduc_poker", "mcts:2", "mcts:3", "--seed", "1", *place])
-    assert [(row["opponents"][1], row["seed"]) for row in found["rows"]] == [
-        ("first", 0),
-        ("mcts:3", 0),
-        ("mcts:3", 1),
-    ]
 
 
 @pytest.mark.parametrize(

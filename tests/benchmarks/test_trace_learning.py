@@ -11,14 +11,10 @@ import pytest
 
 from benchmarks import trace_learning
 from benchmarks.trace_learning import (
-    HELD_OUT,
     HiddenProgram,
     configuration,
-    held_out,
-    right_options,
 )
 from gamespiel.config import ConfigError
-from gamespiel.kinds.traces import trace_seeds
 
 
 @pytest.mark.parametrize(
@@ -55,19 +51,6 @@ def test_the_hidden_program_is_hidden_and_the_rest_is_as_it_was() -> None:
         right = info["admissible_commands"].index(trace.truth)
         assert hidden.step(right)[1:3] == plain.step(right)[1:3] == (1.0, True)
     assert len(before) == 1  # what stands before the outputs is the same for every program
-
-
-def test_the_right_option_is_the_one_that_pays() -> None:
-    envs = held_out(configuration([]), 2)
-    seeds = trace_seeds(0, 3)  # one more than there are environments
-    found = right_options(envs, seeds)
-    for seed, (option, count) in zip(seeds, found, strict=True):
-        _, info = envs.reset_one(1, seed)
-        assert HELD_OUT[0] <= info["task_id"] <= HELD_OUT[1] and info["level"] == 1
-        assert len(info["legal_actions"]) == count
-        _, reward, *_ = envs.step_one(1, option)
-        assert reward == 1.0
-    envs.close()
 
 
 @pytest.mark.trains

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.trace_scores import chosen, measured
-from trace_gym.backends import Trace
-
-
-def trace(truth: str, *false: str) -> Trace:
-    return Trace("name = 'apple'\nprint(name, 3)", "", truth, "strings", 1, None, 0, "none", false)
-
-
-def test_a_choice_among_equals_counts_as_a_share() -> None:
-    assert chosen(trace("apple 3", "apple 4", "pear", "4")) == {"random": 0.25, "words": 1.0}
-    assert chosen(trace("apple 4", "apple 5", "pear")) == {"random": 1 / 3, "words": 0.5}
-    assert chosen(trace("4", "apple 3")) == {"random": 0.5, "words": 0.0}
+from benchmarks.trace_scores import measured
 
 
 def test_a_row() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks import train_speed
 from benchmarks.train_speed import compare
-from benchmarks.train_step import flops
 
 
 def test_readings_are_compared_by_decision() -> None:
@@ -21,14 +20,6 @@ def test_readings_are_compared_by_decision() -> None:
 
     found = compare({"shared": steps(2, 4, 20), "padded": steps(2, 6, 10)})
     assert found == {"ppo_epochs_1": {"collect_seconds": 2.0, "update_seconds": 3.0, "seconds": 2.67}}
-
-
-def test_the_operations_of_a_step() -> None:
-    """100 parameters and 10 of adapters; 5 tokens sampled; 4 passes of 3 tokens, 2 of them with gradients.
-
-    Forwards: 2 * 110 * (5 + 12) = 3740. Backwards: (2 * 100 + 4 * 10) * 6 = 1440.
-    """
-    assert flops(100, 10, sampled=5, updated=12, epochs=2, twice=True) == 3740 + 1440
 
 
 @pytest.mark.trains

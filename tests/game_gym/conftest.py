@@ -1,12 +1,8 @@
-"""Property tests draw the same examples each time, and are not timed: machines are shared."""
+"""Opponents of a test."""
 
 import pytest
-from hypothesis import settings
 
 from task_gym import opponents
-
-settings.register_profile("steady", deadline=None, derandomize=True)
-settings.load_profile("steady")
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.config import resolve
 from scripts.make_tiny import GAMES, TRACES, Recipe, make, random_play, trace_row, unanswered_traces
 from scripts.widen_heads import main as widen
-from scripts.widen_heads import places_of
 from tests.agents.toys import make_policy, masks_of
 from tests.gamespiel.runs import marked
 
@@ -124,13 +123,6 @@ def test_the_script_makes_a_model_that_loads(tmp_path: Path) -> None:
     base, codec = load_base(settings, "cpu", seed=0), ChatCodec(load_tokenizer(settings))
     assert sum(p.numel() for p in base.parameters()) == made["parameters"]
     assert base.config.vocab_size == len(codec.tokenizer) == 300
-
-
-def test_places_turn_at_the_same_speed() -> None:
-    # A head of 4: 0 and 2 turn at speed 0/4, 1 and 3 at 1/4. In a head of 8 those are 0 and 4, and 2 and 6.
-    assert places_of(4).tolist() == [0, 2, 4, 6]
-    # A head of 16: 3 and 11 turn at 3/16. In a head of 32 at 6/32: 6 and 22.
-    assert places_of(16)[[3, 11]].tolist() == [6, 22]
 
 
 def test_logits_and_tokens_are_the_embedded_models(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Property tests draw the same examples each time, and are not timed: machines are shared."""
+"""Environments that are closed after a test, and a sandbox."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from hypothesis import settings
 
 from tests.trace_gym.play import Make
 from trace_gym.admission.admit import LIMITS
 from trace_gym.admission.worlds import HASH_SEEDS
 from trace_gym.sandbox import Sandbox
-
-settings.register_profile("steady", deadline=None, derandomize=True)
-settings.load_profile("steady")
 
 
 @pytest.fixture
