@@ -19,8 +19,7 @@ from typing import Any
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from benchmarks.ending import Row, end, make_parser, parse, rows_there
-from benchmarks.machine import machine
+from benchmarks.ending import Row, end, machine, make_parser, parse, rows_there
 from game_gym import exact
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import resolve

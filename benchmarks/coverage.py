@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from benchmarks.ending import end, make_parser, parse
-from benchmarks.machine import machine
+from benchmarks.ending import end, machine, make_parser, parse
 from gamespiel.measure.differences import Column, compare_all, share_confidence
 
 Array = npt.NDArray[np.float64]

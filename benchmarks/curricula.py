@@ -22,8 +22,7 @@ import torch
 from rich.console import Console
 from stable_baselines3.common.logger import Logger
 
-from benchmarks.ending import Row, end, make_parser, parse, rows_there
-from benchmarks.machine import machine
+from benchmarks.ending import Row, end, machine, make_parser, parse, rows_there
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, resolve
 from gamespiel.measure.episodes import measure_played, play_policy

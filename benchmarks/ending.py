@@ -7,7 +7,10 @@ overwrites the tracked file in `benchmarks/results/` instead, and `--out` names 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
+import os
+import platform
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,6 +28,18 @@ Row = dict[str, Any]
 
 Draw = Callable[[dict[str, Any], Path], object]
 """(results, path of the picture) -> ignored."""
+
+
+def machine() -> dict[str, str | int | None]:
+    """Returns processor, cores that this process may use, Python version and date, for a result."""
+    info = Path("/proc/cpuinfo")
+    names = [line for line in info.read_text().splitlines() if "model name" in line] if info.exists() else []
+    return {
+        "cpu": names[0].partition(":")[2].strip() if names else platform.processor() or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "python": platform.python_version(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
 
 
 def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:

@@ -29,7 +29,7 @@ from open_spiel.python import rl_environment
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.ending import end, make_parser, parse
+from benchmarks.ending import end, machine, make_parser, parse
 from benchmarks.loops import (
     RecordingAgent,
     UniformAgent,
@@ -37,7 +37,6 @@ from benchmarks.loops import (
     play_environment,
     play_rl_environment,
 )
-from benchmarks.machine import machine
 from game_gym.games import DECLARED, TABLE
 from game_gym.spec import Variant, load_variant
 from game_gym.task import encode

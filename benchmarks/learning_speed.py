@@ -25,8 +25,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from benchmarks.ending import end, make_parser, parse
-from benchmarks.machine import machine
+from benchmarks.ending import end, machine, make_parser, parse
 from game_gym import exact
 from game_gym.tree import build_tree
 from game_gym.wrappers import TensorObservation

@@ -21,9 +21,8 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 import game_gym.opponents  # noqa: F401  (registers the searches)
-from benchmarks.ending import Row, end, make_parser, parse, rows_there
+from benchmarks.ending import Row, end, machine, make_parser, parse, rows_there
 from benchmarks.loops import CHANCE, TERMINAL
-from benchmarks.machine import machine
 from game_gym.games import DECLARED, TABLE
 from game_gym.prompts import SeatView
 from game_gym.spec import State, Variant, load_variant

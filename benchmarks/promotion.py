@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.ending import end, make_parser, parse
-from benchmarks.machine import machine
+from benchmarks.ending import end, machine, make_parser, parse
 from task_gym.samplers.stages import PROMOTE, THRESHOLD
 from task_gym.stats import wilson
 

@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ending import Row, end, make_parser, parse
-from benchmarks.machine import machine
+from benchmarks.ending import Row, end, machine, make_parser, parse
 
 ROOT = Path(__file__).parents[1]
 

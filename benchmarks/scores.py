@@ -16,8 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.ending import Row, end, make_parser, parse, rows_there
-from benchmarks.machine import machine
+from benchmarks.ending import Row, end, machine, make_parser, parse, rows_there
 from game_gym.games import TABLE
 from task_gym.errors import OpponentError
 

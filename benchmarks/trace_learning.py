@@ -26,8 +26,7 @@ import gymnasium as gym
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from benchmarks.ending import end, make_parser, parse
-from benchmarks.machine import machine
+from benchmarks.ending import end, machine, make_parser, parse
 from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.evaluation import play_seeds, policy_agent

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from benchmarks.ending import Row, end, make_parser, parse, rows_there
-from benchmarks.machine import machine
+from benchmarks.ending import Row, end, machine, make_parser, parse, rows_there
 from gamespiel.kinds.traces import REPLIES
 from task_gym.stats import wilson
 from trace_gym.backends import LocalBackend, Trace

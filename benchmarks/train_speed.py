@@ -16,8 +16,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.ending import end, make_parser, parse
-from benchmarks.machine import machine
+from benchmarks.ending import end, machine, make_parser, parse
 from benchmarks.train_step import FORMULA, MODELS, apart, measure_step
 from game_gym.games import TABLE
 

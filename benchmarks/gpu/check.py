@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.ending import RUNS, Row, end, make_parser, parse, path_of
+from benchmarks.ending import RUNS, Row, end, machine, make_parser, parse, path_of
 from benchmarks.gpu.timing import CUDA, attempt, release
-from benchmarks.machine import machine
 
 STAGES: Mapping[str, tuple[str, int]] = {
     "facts": ("hardware", 5),

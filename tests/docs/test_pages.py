@@ -314,7 +314,7 @@ def test_names_are_in_the_files_that_it_says() -> None:
     source = (ROOT / "game_gym/games/__init__.py").read_text(encoding="utf-8")
     assert "TABLE: " in source and "`TABLE` is frozen" in CONTRIBUTING
     assert "def parse(" in (ROOT / "benchmarks/ending.py").read_text(encoding="utf-8")
-    assert "def machine(" in (ROOT / "benchmarks/machine.py").read_text(encoding="utf-8")
+    assert "def machine(" in (ROOT / "benchmarks/ending.py").read_text(encoding="utf-8")
 
 
 def test_every_generated_file_has_its_command_and_its_test() -> None:
