@@ -269,7 +269,7 @@ class TurnBuffer:
         for row, (prompt, tokens, is_gain) in enumerate(sums):
             opposite = sums.get((prompt, tokens, not is_gain), (0.0, 0.0))
             if row in chance_of and totals[row, 1] + opposite[1] > 0:
-                self.advantages[row] *= max(1.0, floor / chance_of[row])
+                self.advantages[row] *= max(1.0, floor / max(chance_of[row], 1e-30))
         self.values = means[:, 2].tolist()
         self.weights = weights * (len(rows) / self.turns)
         self._unit_sizes = [_size_units(decision) for decision in self.decisions]

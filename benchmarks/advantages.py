@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from benchmarks.ending import Row, end, machine, make_parser, parse, rows_there
+from benchmarks.ending import RESULTS, Row, end, machine, make_parser, parse, rows_there
 from game_gym import exact
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import resolve
@@ -107,6 +107,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--steps", type=int, help="steps of each run [the preset's]")
     parser.add_argument("--points", type=int, default=32, help="exact evaluations of each run [32]")
     given = parse(parser, argv)
+    if given.out == RESULTS and given.steps is not None:
+        parser.error("--keep keeps whole runs: leave out --steps")
     torch.set_num_threads(1)
     rows = [
         learn(game, preset, seed, steps=given.steps, points=given.points)

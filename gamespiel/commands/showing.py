@@ -65,10 +65,12 @@ def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_configure(args: argparse.Namespace, overrides: Overrides) -> None:
     """Ask a few questions and write a configuration file."""
-    from gamespiel.terminal.configure import QUESTIONS, configure
+    from gamespiel.terminal.configure import QUESTIONS, TRACES, configure
 
     given = {name: getattr(args, name) for name, *_ in QUESTIONS}
     missing = [f"--{name}" for name, text in given.items() if text is None]
+    if args.games == TRACES and args.opponents is None:
+        missing.remove("--opponents")
     if missing and not args.yes and not sys.stdin.isatty():
         raise ConfigError(
             f"without a terminal nobody can be asked: give {', '.join(missing)}, or --yes for their defaults"

@@ -63,6 +63,14 @@ _SAMPLING = ": the policy samples from its whole distribution, or PPO's ratios w
 REASONS: Mapping[str, str] = {
     **dict.fromkeys(("fsdp", "fsdp_config", "deepspeed", "shard"), _WHOLE_BASE),
     **dict.fromkeys(("top_p", "top_k", "min_p", "repetition_penalty"), _SAMPLING),
+    **dict.fromkeys(
+        ("bias", "init_lora_weights", "peft_type", "task_type", "use_dora", "use_peft", "use_rslora"),
+        ": adapters are always trained, and are plain LoRA",
+    ),
+    **dict.fromkeys(("cliprange_value", "clip_range_vf"), ": the value loss is not clipped"),
+    **dict.fromkeys(("logging_steps", "logging_strategy"), ": each step is a row of metrics.jsonl"),
+    "resume_from_checkpoint": ": the option --resume RUN goes on with a run",
+    "weight_decay": ": adapters are trained without weight decay",
 }
 """Words that no key replaces in full, and why."""
 

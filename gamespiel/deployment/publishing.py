@@ -69,6 +69,8 @@ def publish(
     merge_run(found, output, dtype=dtype, tolerance=tolerance, gguf=gguf, console=console)
     if run.rows:
         save_groups(group_seeds([run]), [output / CURVES])
+    if not terms:
+        console.print(f"the licence of {name} is not known; --licence puts it on the card", markup=False)
     write_atomically(output / "README.md", render_card(run, found, terms, place=output.name))
 
 
@@ -92,7 +94,7 @@ def render_card(run: Run, found: Path, terms: Mapping[str, str], *, place: str) 
         run: The run.
         found: The checkpoint.
         terms: The licence's keys.
-        place: From where it will be loaded: a repository of the hub or a folder.
+        place: The folder's name.
     """
     base = read_state(found)["base"]
     name = hub_name(str(base["model_name"]))
@@ -113,7 +115,7 @@ def render_card(run: Run, found: Path, terms: Mapping[str, str], *, place: str) 
         "GameSpiel gives the prompts that it was trained on.", "",
         "```python",
         "from transformers import AutoModelForCausalLM", "",
-        f'model = AutoModelForCausalLM.from_pretrained("{place}")',
+        f'model = AutoModelForCausalLM.from_pretrained("{place}")  # or the repository that has this folder',
         "```", "",
     ]  # fmt: skip
     if evaluations := list(read_evaluations(run.folder)):

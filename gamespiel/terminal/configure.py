@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from gamespiel.config import ConfigError, InvalidValueError, from_dict, presets
+from gamespiel.config import ConfigError, InvalidValueError, from_dict, presets, resolve
 from gamespiel.config.yaml_text import write_yaml
 from gamespiel.environments.tree_values import find_trees
 from gamespiel.report.text import print_plain
@@ -68,7 +68,7 @@ def configure(
     for name, default, question in QUESTIONS:
         asks = ask and given[name] is None and not (name == "opponents" and plays_traces(data))
         if asks:
-            console.print(Text(question.format(presets=", ".join(presets()))))
+            console.print(Text(question.format(presets=", ".join(list_presets()))))
         while True:
             text = given[name]
             if asks:
@@ -82,9 +82,7 @@ def configure(
                 answered = data | add_answer(data, name, text)
                 if name == "opponents" and "preset" in answered:
                     answered["preset"] = choose_preset(answered)
-                config = from_dict(answered, "the answers")
-                if "env" in answered:  # a model alone has no tasks
-                    check_run(config)
+                check_answers(answered, name)
             except TaskGymError as error:
                 if not asks:
                     raise
@@ -113,20 +111,23 @@ def add_answer(data: Data, name: str, text: str) -> Data:
     """
     parts = [part for part in re.split(r"[\s,]+", text) if part]
     if name == "model":
-        if text in presets():
+        if text in list_presets():
             return {"preset": text}
-        if "/" in text or Path(text).expanduser().exists():
+        if "/" in text or (text and Path(text).expanduser().exists()):
             return {"model": {"model_name": text}}
         others = "OWNER/NAME of the hub, a folder, or a .gguf file"
-        raise InvalidValueError(f"{unknown('--model', text, presets())}; or {others}")
+        raise InvalidValueError(f"{unknown('--model', text, list_presets())}; or {others}")
     if name == "steps":
         if text == "preset":
             return {}
-        if not re.fullmatch(r"\d[\d_]*", text, re.ASCII):
+        if not re.fullmatch(r"\d+(_\d+)*", text, re.ASCII):
             raise InvalidValueError(f"--steps: {shown(text)} was given, allowed: a number, or preset")
         return {"ppo": {"num_train_steps": int(text)}}
     if name == "games":
-        return {"env": choose_tasks(parts)}
+        env = choose_tasks(parts)
+        if "preset" in data and resolve(data["preset"]).env.env_type == "trace":
+            env = {"env_type": "openspiel"} | env
+        return {"env": env}
     if plays_traces(data) and not parts:
         return {}
     if plays_traces(data):
@@ -137,6 +138,31 @@ def add_answer(data: Data, name: str, text: str) -> Data:
     if len(parts) == 1:
         return env
     return {**env, "curriculum": {"stages": [{"name": part, "opponent": part} for part in parts]}}
+
+
+def check_answers(data: Data, name: str) -> None:
+    """Checks a question's answer with those before it.
+
+    Raises:
+        TaskGymError: A run could not begin.
+    """
+    if name == "games":  # whoever plays there is asked next
+        opponent = {} if plays_traces(data) else {"opponent": "random"}
+        check_run(from_dict({"env": data["env"] | opponent}, "the answers"))
+        return
+    config = from_dict(data, "the answers")
+    if name != "model":  # which alone has no tasks
+        check_run(config)
+
+
+def list_presets() -> list[str]:
+    """Returns the presets whose tasks and opponents an answer may replace."""
+    configs = {name: resolve(name) for name in presets()}
+    return [
+        name
+        for name, config in configs.items()
+        if not config.curriculum.stages and getattr(config.env, "seeds", "drawn") == "drawn"
+    ]
 
 
 def choose_preset(data: Data) -> str:
@@ -159,7 +185,8 @@ def choose_tasks(parts: list[str]) -> Data:
     """
     from game_gym.games import TABLE
 
-    bounds = [re.fullmatch(r"([\d_]+)(?:-([\d_]+))?", part, re.ASCII) for part in parts]
+    number = r"(\d+(?:_\d+)*)"
+    bounds = [re.fullmatch(f"{number}(?:-{number})?", part, re.ASCII) for part in parts]
     by_name = [part for part, bound in zip(parts, bounds, strict=True) if bound is None or part in TABLE]
     if parts == [TRACES]:
         return {"env_type": "trace"}

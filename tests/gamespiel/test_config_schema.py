@@ -307,3 +307,5 @@ def test_words_of_other_libraries_name_the_nearest_key() -> None:
         UnknownKeyError, match=r"^unknown option '--ppo.lr'; did you mean '--ppo.learning_rate'"
     ):
         resolve(overrides=[("ppo.lr", "4")])
+    with pytest.raises(UnknownKeyError, match=r"'init_lora_weights': .*; leave it out$"):
+        from_dict({"init_lora_weights": True})

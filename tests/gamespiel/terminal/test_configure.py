@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,14 @@ def empty_folder(here: Path) -> None:
         (
             ["--games", "hex", "--opponents", "self"],
             {"preset": "tiny-selfplay", "env": {"game": "hex", "opponent": "self"}},
+        ),
+        (
+            ["--model", "tiny-selfplay", "--games", "blackjack"],
+            {"preset": "tiny-selfplay", "env": {"game": "blackjack", "opponent": "random"}},
+        ),
+        (
+            ["--model", "tiny-trace", "--games", "hex"],
+            {"preset": "tiny-trace", "env": {"env_type": "openspiel", "game": "hex", "opponent": "random"}},
         ),
         # No tree holds these games, so that the preset with a critic is taken.
         (
@@ -81,7 +90,18 @@ def test_bad_answers_are_asked_again(console: Console) -> None:
     assert Path("old.yaml").read_text() == "gamma: 0.5\n"
 
 
-def test_an_ended_input_writes_nothing(console: Console, capsys: Capsys) -> None:
+def test_a_file_is_replaced_only_by_force(capsys: Capsys) -> None:
+    Path("mine.yaml").write_text("gamma: 0.5\n")
+    assert main(["configure", "--yes"]) == 2 and "which exists; --force" in capsys.readouterr().err
+    assert Path("mine.yaml").read_text() == "gamma: 0.5\n"
+    assert main(["configure", "--yes", "--force"]) == 0
+    assert read_yaml(Path("mine.yaml").read_text())["preset"] == "tiny"
+
+
+def test_an_ended_input_writes_nothing(
+    console: Console, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     with pytest.raises(Exception, match="the input ended before all questions were answered"):
         configure(NOTHING, ask=True, console=console, read_line=typed(["tiny"]))
     assert main(["configure", "--games", "hex"]) == 2  # without a terminal
@@ -93,6 +113,10 @@ def test_an_ended_input_writes_nothing(console: Console, capsys: Capsys) -> None
     ("flags", "message"),
     [
         (["--games", "blackjack", "--opponents", "self"], "blackjack has one seat"),
+        (["--steps", "5_"], "'5_' was given, allowed: a number"),
+        (["--games", "1_-2"], "'1_-2' was given"),
+        (["--model", ""], "'' was given"),
+        (["--model", "tiny-curriculum"], "'tiny-curriculum' was given"),
         (["--games", "traces", "--opponents", "mcts"], "'mcts' was given, and traces have none"),
         (["--games", "hex,0-99"], "'hex 0-99' was given, allowed: traces, one game, several of"),
         (["--output", "mine.json"], "'mine.json' was given, allowed: a name that ends in .yaml"),
