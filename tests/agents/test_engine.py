@@ -175,7 +175,7 @@ def learner(family: str, reading: str, folder: Path) -> LLMPPO:
     model = {"model_name": FAMILIES[family].save(folder), "random_weights": True, "reading": reading}
     keywords = {"model": model, "lora": {"r": 4}, "answer": answer}
     env = Stairs if answer == "id" else kuhn
-    return make_ppo(env, adapters=0.1, batch_size=8, mini_batch_size=5, policy_kwargs=keywords)
+    return make_ppo(env, adapters=0.1, batch_size=24, mini_batch_size=5, policy_kwargs=keywords)
 
 
 @parametrize_families(FAMILIES, AT_ONCE)
