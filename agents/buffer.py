@@ -229,8 +229,8 @@ class TurnBuffer:
 
         A softmax's gradient has the action's probability as a factor, so that an action which the first steps
         gave up hardly ever comes back. With ``all_actions``, one that is better than the policy (over all
-        states of its prompt) counts at least as one of probability ``floor``. Where no action is better,
-        nothing changes. Hennes et al. 2020 (arXiv:1906.00190) count all actions alike.
+        states of its prompt) counts at least as one of probability ``floor``, unless it has none. Where no
+        action is better, nothing changes. Hennes et al. 2020 (arXiv:1906.00190) count all actions alike.
         """
         assert self.returns is not None
         sums: dict[tuple[Tokens, Tokens, bool], list[float]] = {}

@@ -1,7 +1,6 @@
 """The commands that show games, replays and runs, and that serve games."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from gamespiel.agents.installed import check_trainer
@@ -61,21 +60,6 @@ def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
     from gamespiel.terminal.trace import trace
 
     trace(task_id=args.task_id, level=args.level, family=args.family, seed=args.seed)
-
-
-def run_configure(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Ask a few questions and write a configuration file."""
-    from gamespiel.terminal.configure import QUESTIONS, TRACES, configure
-
-    given = {name: getattr(args, name) for name, *_ in QUESTIONS}
-    missing = [f"--{name}" for name, text in given.items() if text is None]
-    if args.games == TRACES and args.opponents is None:
-        missing.remove("--opponents")
-    if missing and not args.yes and not sys.stdin.isatty():
-        raise ConfigError(
-            f"without a terminal nobody can be asked: give {', '.join(missing)}, or --yes for their defaults"
-        )
-    configure(given, ask=not args.yes, force=args.force)
 
 
 def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:

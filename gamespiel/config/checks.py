@@ -198,6 +198,8 @@ def notices(config: Config) -> list[str]:
         found.append(
             "ppo.minibatch_unit = prompt has no effect with env.conversation: optimizer steps draw episodes."
         )
+    if ppo.action_floor and not ppo.all_actions:
+        found.append(f"ppo.action_floor = {ppo.action_floor:g} has no effect without ppo.all_actions.")
     found += evaluation_notices(config)
     if curriculum.success_scores and not (curriculum.stages or curriculum.replays):
         found.append("curriculum.success_scores has no effect without stages or failure replay.")

@@ -134,7 +134,7 @@ def test_experts_that_peft_can_adapt_are_adapted() -> None:
 IDS = torch.randint(20, 200, (3, 17), generator=torch.Generator().manual_seed(0))
 
 
-def embedded(dtype: str = "float32", plain: bool = False, seed: int = 0, **settings: Any) -> Any:
+def load_embedded(dtype: str = "float32", plain: bool = False, seed: int = 0, **settings: Any) -> Any:
     """Returns the embedded model with random adapters; ``plain``: as PEFT computes them."""
     base = load_base(ModelSettings(dtype=dtype), "cpu", seed=0)
     model = add_adapters(base, LoraSettings(**{"r": 4, **settings}), seed).eval()
@@ -167,7 +167,7 @@ def test_adapters_begin_as_the_identity() -> None:
     assert torch.equal(logits_of(model), logits_of(load_base(ModelSettings(), "cpu", 0)))
     config = model.peft_config["default"]
     assert (config.r, config.lora_alpha, config.lora_dropout) == (2, 4, 0.0)
-    first, again, other = (layers_of(embedded(seed=seed))[0].lora_A.default.weight for seed in (0, 0, 1))
+    first, again, other = (layers_of(load_embedded(seed=seed))[0].lora_A.default.weight for seed in (0, 0, 1))
     assert torch.equal(first, again) and not torch.equal(first, other)
 
 
@@ -187,7 +187,7 @@ def test_settings_that_fit_no_layer_are_refused(settings: dict[str, Any], messag
 
 
 def test_an_adapter_of_a_bfloat16_model_computes_in_bfloat16_with_float32_weights() -> None:
-    layer = layers_of(embedded("bfloat16"))[0]
+    layer = layers_of(load_embedded("bfloat16"))[0]
     a, b = layer.lora_A.default.weight, layer.lora_B.default.weight
     assert a.dtype == b.dtype == torch.float32 and b.count_nonzero()
     x = torch.randn(5, a.shape[1], generator=torch.Generator().manual_seed(1)).bfloat16()
@@ -198,7 +198,7 @@ def test_an_adapter_of_a_bfloat16_model_computes_in_bfloat16_with_float32_weight
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_other_types_compute_as_peft_does(dtype: str) -> None:
-    adapter_model, plain = embedded(dtype), embedded(dtype, plain=True)
+    adapter_model, plain = load_embedded(dtype), load_embedded(dtype, plain=True)
     assert torch.equal(logits_of(adapter_model), logits_of(plain))
     assert {p.dtype for p in adapter_model.parameters() if p.requires_grad} == {torch.float32}
 
@@ -226,7 +226,7 @@ def test_layers_as_small_as_their_adapters_multiply_once(rank: int, plain: set[s
 
 
 def test_what_a_small_layer_computes_and_learns_is_what_peft_does() -> None:
-    ours = embedded(r=16, lora_alpha=8)
+    ours = load_embedded(r=16, lora_alpha=8)
     plain = copy_with_peft_layers(ours)
     one, other = logits_of(ours), logits_of(plain)
     assert (one - other).norm() < 1e-6 * other.norm() and not torch.equal(one, other)
@@ -237,7 +237,7 @@ def test_what_a_small_layer_computes_and_learns_is_what_peft_does() -> None:
 
 
 def test_a_small_layer_without_its_adapter_and_merged() -> None:
-    model = embedded(r=16)
+    model = load_embedded(r=16)
     with model.disable_adapter():
         assert torch.equal(logits_of(model), logits_of(load_base(ModelSettings(), "cpu", 0)))
     expected = logits_of(model)

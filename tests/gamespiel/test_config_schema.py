@@ -1,4 +1,4 @@
-"""What configurations may hold: schema and program agree, and all mistakes are in one message."""
+"""Schema and program agree on what configurations may hold, and all mistakes are in one message."""
 
 import dataclasses
 import json

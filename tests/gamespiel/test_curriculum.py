@@ -29,14 +29,14 @@ SHORT = {"ppo__num_train_steps": str(STEPS)}
 
 
 @pytest.fixture(scope="module")
-def shown_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def run_and_screen(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """An uninterrupted run of the small curriculum, and what was shown. Tests must not change it."""
     return runs.train_aloud(staged(tmp_path_factory.mktemp("staged") / "run", **SHORT))
 
 
 @pytest.fixture
-def run(shown_run: tuple[Path, str]) -> Path:
-    return shown_run[0]
+def run(run_and_screen: tuple[Path, str]) -> Path:
+    return run_and_screen[0]
 
 
 def samplers(run: Path, step: int) -> dict[str, Any]:
@@ -105,8 +105,8 @@ def test_a_checkpoint_without_samplers_is_refused(run: Path, tmp_path: Path) -> 
         runs.resume(copy)
 
 
-def test_stage_changes_are_shown(shown_run: tuple[Path, str]) -> None:
-    _, text = shown_run
+def test_stage_changes_are_shown(run_and_screen: tuple[Path, str]) -> None:
+    _, text = run_and_screen
     assert text.count("promoted from 'easy' to 'mixed' after ") == 1
     assert "stage hard  to_next_stage 1.00  replays " in text
 

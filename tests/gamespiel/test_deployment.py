@@ -99,7 +99,7 @@ def test_gguf_needs_the_converter(run: Path, tmp_path: Path, monkeypatch: pytest
 def test_changes_of_unlikely_tokens_do_not_count() -> None:
     before = torch.tensor([0.6, 0.395, 0.005]).log()
     after = torch.tensor([0.5, 0.499, 0.001]).log()
-    # Of the second: log(0.499 / 0.395).
+    # The second token changes most: log(0.499 / 0.395).
     assert greatest_change(before, after) == pytest.approx(0.2337, abs=1e-3)
 
 

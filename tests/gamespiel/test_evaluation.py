@@ -208,7 +208,7 @@ def test_a_place_is_found_before_anything_is_played() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_a_failed_evaluation_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What can be known before play leaves not even the folder."""
+    """An error before play leaves not even the folder."""
     options = EvalOptions(config(*KUHN), agent="random", exact=True)
     monkeypatch.setattr("game_gym.walk.MAX_STATES", 57)
     with pytest.raises(SizeError):

@@ -301,6 +301,8 @@ def test_keys_without_effect_are_noticed() -> None:
     both = "with self_play.learn: both, no seat is played by a snapshot."
     assert notices(itself(self_play__pool_size="3")) == [f"self_play.pool_size = 3 has no effect: {both}"]
     assert notices(itself(self_play__pool_size="3", self_play__learn="one")) == []
+    (notice,) = notices(from_dict({"ppo": {"action_floor": 0.1}, "env": {"game": "kuhn_poker"}}))
+    assert notice == "ppo.action_floor = 0.1 has no effect without ppo.all_actions."
     assert notices(itself(env__opponent="random", self_play__learn="one")) == [
         "self_play.learn = one has no effect: it is for env.opponent: self."
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -181,14 +182,11 @@ def test_a_resumed_runs_first_step_is_not_the_first(clock: Clock) -> None:
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt])
 def test_the_cursor_comes_back(error: type[BaseException] | None, clock: Clock) -> None:
     console = terminal()
-    try:
-        with Dashboard(3, console=console, clock=clock) as dashboard:
-            dashboard.update({"step": 1})
-            dashboard.message("checkpoint \x1b[31mwritten")
-            if error is not None:
-                raise error
-    except KeyboardInterrupt:
-        pass
+    with suppress(KeyboardInterrupt), Dashboard(3, console=console, clock=clock) as dashboard:
+        dashboard.update({"step": 1})
+        dashboard.message("checkpoint \x1b[31mwritten")
+        if error is not None:
+            raise error
     output = shown(console)
     assert output.count("\x1b[?25l") == 1 and output.endswith("\x1b[?25h")
     assert "checkpoint \\x1b[31mwritten\n" in output  # above the display
