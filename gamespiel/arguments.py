@@ -140,7 +140,7 @@ def add_exploit_options(exploit: ArgumentParser) -> None:
     _add_config_options(exploit)
     methods = (
         "exact (small games, known probabilities), search, train [exact, else search and train; of an "
-        "endpoint exact, else search]"
+        "endpoint search]"
     )
     _option(exploit, "methods", "HOW", methods, nargs="+", default=[])
     _number(exploit, "num_episodes", 200, "deals on which the exploiter is measured, from both seats")
@@ -148,8 +148,6 @@ def add_exploit_options(exploit: ArgumentParser) -> None:
     _number(exploit, "choose_episodes", 50, choose)
     _number(exploit, "simulations", 100, "simulations per move of a search")
     _number(exploit, "keep", 20, "lost games that are kept")
-    _number(exploit, "concurrency", 8, "requests at once for an endpoint's probabilities")
-    _number(exploit, "top_logprobs", 20, "tokens whose log-probabilities it is asked for")
     _path(exploit, "output", "FILE.json", "write the results there")
     _flag(exploit, "yes", "do not ask before an endpoint is sent requests")
 

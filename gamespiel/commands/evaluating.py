@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from gamespiel.config import DEFAULT_PRESET, Config, ConfigError, saved_config
 from gamespiel.config.imports import import_modules
 from gamespiel.config.sections import EnvConfig
 from gamespiel.endpoints import PREFIX
-from gamespiel.errors import unknown_name_error
+from gamespiel.errors import InvalidValueError, unknown_name_error
 from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.measure.options import EvalOptions
 
@@ -159,10 +160,25 @@ def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
         print(LOADING)
     print_layers(resolved)
 
-    from gamespiel.measure.exploit.endpoint import ask_user
     from gamespiel.measure.exploit.run import exploit
 
-    exploit(options, _train, approve=None if args.yes else ask_user)
+    exploit(options, _train, approve=None if args.yes else _ask_user)
+
+
+def _ask_user(requests: str) -> None:
+    """Asks on the terminal whether requests may be made.
+
+    Raises:
+        InvalidValueError: the user does not want them, or there is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise InvalidValueError(f"--yes is missing, and without a terminal nobody can be asked: {requests}")
+    try:
+        reply = input("Go on? [y/N] ")
+    except EOFError:
+        reply = ""
+    if reply.strip().lower() not in ("y", "yes"):
+        raise InvalidValueError(f"{reply!r:.40} was given, allowed: y; nothing was played")
 
 
 def _train(config: Config, resume: Path | None, console: Console) -> None:

@@ -9,17 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 
-from gamespiel.endpoints.completion import (
-    Completion,
-    TopTokens,
-    Usage,
-    read_stream,
-    read_top_tokens,
-)
+from gamespiel.endpoints.completion import Completion, Usage, read_stream
 from gamespiel.endpoints.endpoint import Endpoint
 from gamespiel.endpoints.patience import Patience, patience_of_agents
 from task_gym.errors import BackendError
@@ -34,9 +28,6 @@ _OWN_FAULT = (400, 413, 422)
 _NO_COMPLETION = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 Message = dict[str, str]
-Answer = TypeVar("Answer", Completion, TopTokens)
-Read = Callable[[Any], Answer]
-"""Reads an answer from a response's bytes, or from the completion that it has streamed."""
 
 
 class EndpointError(BackendError):
@@ -109,43 +100,16 @@ class Chat:
             ClosedError: the client was closed.
             TimeoutError: the deadline has passed.
         """
-        found: Completion = self._request(self._make_body(messages, seed), lambda reply: reply, deadline)
-        return found.text, found.usage
-
-    def request_top_tokens(
-        self, messages: Sequence[Message], written: str, count: int, deadline: float
-    ) -> TopTokens:
-        """Returns the likeliest next tokens of the endpoint's reply to a conversation, at temperature 1.
-
-        Args:
-            messages: The conversation.
-            written: What the reply begins with. vLLM goes on from there; others may refuse, or begin
-                another reply.
-            count: The most tokens that are asked for.
-            deadline: As in ``request_reply``.
-
-        Raises:
-            RefusedError, EndpointError, ClosedError, TimeoutError: as in ``request_reply``.
-        """
-        body: dict[str, Any] = {"model": self.endpoint.model, "messages": list(messages)}
-        body |= {"temperature": 1, "top_p": 1, "max_tokens": 1, "stream": False}
-        body |= {"logprobs": True, "top_logprobs": count}
-        if written:
-            body["messages"].append({"role": "assistant", "content": written})
-            body |= {"add_generation_prompt": False, "continue_final_message": True}
-        return self._request(body, read_top_tokens, deadline)
-
-    def _request(self, body: Any, read: Read[Answer], deadline: float) -> Answer:
-        """Returns the answer to a request, tried as often as the patience allows."""
+        body = self._make_body(messages, seed)
         retries = self.patience.retries
         for tried in range(1, retries.tries + 1):
             if deadline <= time.monotonic():
                 raise TimeoutError
-            found, asked = self._try(body, read, deadline)
+            found, asked = self._try(body, deadline)
             if not isinstance(found, str):
                 with self._lock:
                     self.usage.add(found.usage)
-                return found
+                return found.text, found.usage
             if tried == retries.tries:
                 tries = "1 try" if tried == 1 else f"{tried} tries"
                 raise EndpointError(f"endpoint {self.endpoint.base_url}: {found}; {tries} failed")
@@ -206,8 +170,8 @@ class Chat:
             body["max_tokens"] = self.sampling.max_tokens
         return body | {"stream": True, "stream_options": {"include_usage": True}}
 
-    def _try(self, body: Any, read: Read[Answer], deadline: float) -> tuple[Answer | str, float]:
-        """Returns an answer, or why there is none; and the seconds that the endpoint asks to wait."""
+    def _try(self, body: Any, deadline: float) -> tuple[Completion | str, float]:
+        """Returns a reply, or why there is none; and the seconds that the endpoint asks to wait."""
         where = f"endpoint {self.endpoint.base_url}"
         try:
             response, content = self._requests.wait_for(self._post("/chat/completions", body, deadline))
@@ -229,15 +193,11 @@ class Chat:
         if status in self.patience.passing or status >= 500:
             wish = 0.0 if self.patience.upstream else _retry_after(response)
             return f"it answered with status {status}", wish
-        if not response.is_success:
-            said = content if isinstance(content, bytes) else b""
-            raise (RefusedError if status in _OWN_FAULT else EndpointError)(
-                f"{where}: it refuses the request with status {status}: {_reason(said)}"
-            )
-        try:
-            return read(content), 0.0
-        except _NO_COMPLETION as error:
-            return self._describe_malformed(error), 0.0
+        if isinstance(content, Completion):
+            return content, 0.0
+        raise (RefusedError if status in _OWN_FAULT else EndpointError)(
+            f"{where}: it refuses the request with status {status}: {_reason(content)}"
+        )
 
     def _describe_malformed(self, error: Exception) -> str:
         """Returns why a response is no completion.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,9 +17,6 @@ PIECES = 32_000
 
 _LINE_END = re.compile(rb"\r\n?|\n")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-SLACK = 1e-3
-"""How far log-probabilities may be above 0, and probabilities above 1 in all: half precision rounds."""
 
 
 @dataclass
@@ -57,53 +53,6 @@ class Completion:
 
     text: str
     usage: Usage
-
-
-@dataclass(frozen=True)
-class TopTokens:
-    """The likeliest tokens at the one place that a reply was asked for.
-
-    Attributes:
-        probabilities: The probability of each listed text; tokens that are written alike are one text. Empty
-            if the endpoint lists none.
-        most_unlisted: An upper bound on the probability of any token that is not listed.
-        rest: The probability of all tokens that are not listed, from 0.
-        usage: The tokens that were counted.
-    """
-
-    probabilities: dict[str, float]
-    most_unlisted: float
-    rest: float
-    usage: Usage
-
-
-def read_top_tokens(content: bytes) -> TopTokens:
-    """Returns the likeliest first tokens of the completion that a response is.
-
-    The token that was drawn is left out of ``most_unlisted``: vLLM puts it into the list at the cost of the
-    last one, so it may be rarer than tokens that are not listed.
-
-    Raises:
-        ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError: it is none.
-    """
-    body = json.loads(content)
-    given = (body["choices"][0].get("logprobs") or {}).get("content") or []
-    listed = given[0].get("top_logprobs") or [] if given else []
-    found: dict[str, float] = {}
-    least, drawn = 1.0, given[0]["token"] if given else None
-    for row in listed:
-        text, log_probability = row["token"], float(row["logprob"])
-        if not isinstance(text, str) or not log_probability <= SLACK:  # NaN is neither
-            raise ValueError(f"log-probability {log_probability!r:.40} of {text!r:.40}")
-        probability = math.exp(min(log_probability, 0.0))
-        found[text] = found.get(text, 0.0) + probability
-        if text != drawn:
-            least = min(least, probability)
-    total = sum(found.values())
-    if total > 1 + SLACK:
-        raise ValueError(f"log-probabilities of {total:.4f} in all")
-    rest = max(1.0 - total, 0.0) if found else 1.0
-    return TopTokens(found, min(least, rest), rest, _read_usage(body.get("usage")))
 
 
 async def read_stream(

@@ -72,37 +72,6 @@ class ChatAgent:
         return (whole_reply if self._lists else read_unlisted)(text, legal, names)
 
 
-def recall_conversation(
-    variant: Variant, state: State, seat: int, *, list_actions: bool = True
-) -> tuple[list[Message], list[str]]:
-    """Returns a seat's conversation up to its turn at a state, and the plain reply for each legal action.
-
-    The conversation is what a ``ChatAgent`` holds if each of the model's replies was plain: an action's id,
-    or its name if no actions are listed.
-
-    Args:
-        variant: The game, whose moves alternate.
-        state: The state, which stays as it is.
-        seat: The seat to move.
-        list_actions: Whether the model is shown the list of legal actions.
-    """
-    past: State = variant.game.new_initial_state()
-    said = [system_message(variant, list_actions=list_actions)]
-
-    def ask(turn: State) -> tuple[list[int], list[str]]:
-        legal: list[int] = turn.legal_actions(seat)
-        names = variant.choices(turn, seat, legal)[0]
-        said.append(turn_message(variant, turn, seat, legal, names, list_actions=list_actions))
-        return legal, [str(action) for action in legal] if list_actions else names
-
-    for move in state.full_history():
-        if move.player == seat:
-            legal, replies = ask(past)
-            said.append({"role": "assistant", "content": replies[legal.index(move.action)]})
-        past.apply_action(move.action)
-    return said, ask(state)[1]
-
-
 def play_game(
     chat: Chat,
     task: Task,

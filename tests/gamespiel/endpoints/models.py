@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
-import random
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.task_gym.remote.stub import Fault, FaultyHandler, FaultyServer, hang_up, status
@@ -15,10 +13,6 @@ from tests.task_gym.remote.stub import Fault, FaultyHandler, FaultyServer, hang_
 __all__ = ["hang_up", "status"]
 
 Body = dict[str, Any]
-Tokens = tuple[str, ...]
-END = "<|im_end|>"
-"""The token that ends a turn, and the last one of each reply in tokens."""
-
 CHOICE = re.compile(r"^\s*([0-9]+) -> (.*)$", re.MULTILINE)
 
 
@@ -47,7 +41,6 @@ class ModelStub(FaultyServer):
     """Answers each request by ``answer``.
 
     Attributes:
-        lists: Returns the response to requests for log-probabilities; None if the endpoint ignores them.
         streams: Whether replies come in pieces where they are asked for so, as all real endpoints do.
         completions: The answer to requests for completions of a text; None if there is no such address.
         asked: The requests' bodies, in order.
@@ -57,7 +50,6 @@ class ModelStub(FaultyServer):
 
     def __init__(self, answer: Callable[[Body], str | None] = recorded, pause: float = 0.0) -> None:
         self.answer, self.pause = answer, pause
-        self.lists: Callable[[Body], str] | None = None
         self.streams = True
         self.completions: Any = None
         self.asked: list[Body] = []
@@ -89,8 +81,6 @@ class Handler(FaultyHandler):
                 self.send(404, json.dumps({"error": {"message": "no such path"}}))
             elif fault is not None:
                 fault(self)
-            elif server.lists is not None and body.get("logprobs"):
-                self.send(200, server.lists(body))
             elif server.streams and body.get("stream"):
                 self.stream(pieces(server.answer(body), 10 * len(body["messages"])))
             else:
@@ -118,63 +108,6 @@ def completion(text: str | None, prompt_tokens: int) -> str:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     whole = {"id": "1", "object": "chat.completion", "created": 0, "model": "stub"}
     return json.dumps({**whole, "choices": [choice], "usage": usage})
-
-
-class TokenModel:
-    """A model that is the probabilities of its replies, in tokens.
-
-    Args:
-        replies: Returns the probability of each reply to a conversation.
-        continues: Whether it goes on with a reply that is begun, or begins another one as many endpoints do.
-        most: The most tokens that it lists.
-    """
-
-    def __init__(
-        self,
-        replies: Callable[[list[dict[str, str]]], Mapping[Tokens, float]],
-        *,
-        continues: bool = True,
-        most: int = 20,
-    ) -> None:
-        self.replies, self.continues, self.most = replies, continues, most
-
-    def write(self, body: Body) -> str:
-        """A reply, which follows from the seed and the conversation."""
-        odds = self.replies(body["messages"])
-        noise = random.Random(json.dumps([body.get("seed"), body["messages"]]))
-        return "".join(noise.choices(list(odds), list(odds.values()))[0][:-1])
-
-    def list_tokens(self, body: Body) -> str:
-        """The likeliest next tokens; a reply that is begun is in its likeliest tokens."""
-        said, begun = body["messages"], ()
-        tokens = 10 * len(said)
-        if body.get("continue_final_message") and self.continues:
-            *said, last = said
-            odds = self.replies(said)
-            ways = [r[:n] for r in odds for n in range(1, len(r)) if "".join(r[:n]) == last["content"]]
-            begun = max(ways, key=lambda way: sum(p for r, p in odds.items() if r[: len(way)] == way))
-            tokens = 10 * len(said) + len(begun)
-        following: dict[str, float] = {}
-        for reply, probability in self.replies(said).items():
-            if reply[: len(begun)] == begun:
-                token = reply[len(begun)]
-                following[token] = following.get(token, 0.0) + probability
-        total = sum(following.values())
-        rows = [
-            {"token": token, "logprob": math.log(probability / total), "bytes": list(token.encode())}
-            for token, probability in sorted(following.items(), key=lambda row: -row[1])
-            if probability
-        ]
-        whole = json.loads(completion(rows[0]["token"], tokens))
-        content = [{**rows[0], "top_logprobs": rows[: min(self.most, body["top_logprobs"])]}]
-        whole["choices"][0]["logprobs"] = {"content": content}
-        return json.dumps(whole)
-
-    def serve(self) -> ModelStub:
-        """A server of the model."""
-        stub = ModelStub(self.write)
-        stub.lists = self.list_tokens
-        return stub
 
 
 def delta(text: str | None) -> str:

@@ -179,19 +179,6 @@ def test_the_same_address_both_ways(game: str, server: str) -> None:
     assert here["extra"]["usage"]["total_tokens"] > 0
 
 
-def test_refusals_of_evaluate(server: str) -> None:
-    def refused(**arguments: Any) -> str:
-        _, body = call(server, "evaluate", **{"task_id": LEDUC, "model": "m", **arguments})
-        return str(body["error"])
-
-    assert "endpoint: model 'm' at 'file:///etc/passwd' was given" in refused(base_url="file:///etc/passwd")
-    assert "did you mean 'opponent'" in refused(base_url="http://h/v1", oponent="random")
-    assert "collect_logprobs: 'yes' was given" in refused(base_url="http://h/v1", collect_logprobs="yes")
-    assert "api_key: no text was given" in refused(base_url="http://h/v1", api_key=5)
-    assert "the key for http://h/v1 has a space" in refused(base_url="http://h/v1", api_key="k3y\n")
-    assert "opponent: 'openai:m@http://h'" in refused(base_url="http://h/v1", opponent="openai:m@http://h")
-
-
 def test_log_probabilities_of_a_whole_conversation(server: str) -> None:
     """One request with the conversation in Qwen's template; what is no reply is left out."""
     text = "<|im_start|>system\nS<|im_end|>\n<|im_start|>assistant\n7<|im_end|>\n"
