@@ -10,7 +10,9 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from math import inf, isfinite
@@ -42,6 +44,13 @@ for a program that sleeps."""
 EVALUATIONS, EACH_EVALUATES = 128, 64
 """Most whole episodes with a model at once. They wait for the model, and hold up no other call."""
 
+HELD = 8
+"""The most bytes of one caller's requests that are under way, in units of ``max_body``."""
+
+MOST_STRUCTURE = 1 << 16
+"""The most bytes of a request that are in none of its texts: as numbers and lists they would take a thousand
+times the memory, and time in which nobody else is answered."""
+
 GRACE = 5
 """Seconds that calls under way have when the server ends; evaluations have none."""
 
@@ -55,6 +64,7 @@ _USAGE = {
 
 _ACTORS = {"openspiel": "gamespiel.serving.games:GameActor", "trace": "gamespiel.serving.traces:TraceActor"}
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _log = logging.getLogger("gamespiel.serving")
 
 
@@ -93,6 +103,7 @@ class Server:
         self._actor, self._options, self._token = actor, options, token
         self._calls = Lane(THREADS, EACH, "gamespiel.serving")
         self._evaluations = Lane(EVALUATIONS, EACH_EVALUATES, "gamespiel.evaluations")
+        self._held = Counter[str]()  # bytes by caller
         self._ending, self._over = asyncio.Event(), asyncio.Event()
 
     async def health(self, request: Request) -> Response:
@@ -126,11 +137,14 @@ class Server:
         ``{"args": […], "kwargs": {…}}`` is read too, and an empty body has no arguments.
         """
         unread: Mapping[str, str] = _CLOSE
+        caller = name_caller(request.client.host if request.client else "")
         try:
-            body = await self._read_request(request)
-            unread = {}
-            work, timeout = self._parse(request.path_params.get("method"), body)
-            result = await self._run(request, work, timeout)
+            with self._holding(caller) as hold:
+                body = await self._read_request(request, hold)
+                unread = {}
+                work, timeout = self._parse(request.path_params.get("method"), body)
+                del body  # its texts stay until a thread is free
+                result = await self._run(request, caller, work, timeout)
         except Late as late:
             return JSONResponse({"status": "failed", "result": {"error": str(late)}, "error": None})
         except Refusal as refusal:
@@ -148,7 +162,26 @@ class Server:
             return _make_error(500, "status", "the server failed; its log says more")
         return JSONResponse({"status": "success", "result": result, "error": None})
 
-    async def _run(self, request: Request, work: partial[Any], timeout: float | None) -> Any:
+    @contextmanager
+    def _holding(self, caller: str) -> Iterator[Callable[[int], None]]:
+        """Yields what counts a request's bytes within the context, and raises Refusal for too many."""
+        held, most = 0, HELD * self._options.max_body
+
+        def hold(count: int) -> None:
+            nonlocal held
+            held += count
+            self._held[caller] += count
+            if self._held[caller] > most:
+                raise Refusal(
+                    503, f"this caller's requests have more than {most} bytes, which is the most", "full"
+                )
+
+        try:
+            yield hold
+        finally:
+            self._held -= Counter({caller: held})
+
+    async def _run(self, request: Request, name: str, work: partial[Any], timeout: float | None) -> Any:
         """Returns the result of a call, which a thread works out.
 
         The call is given up, with everything that it began, when its caller closes the connection, after its
@@ -163,7 +196,6 @@ class Server:
         evaluates = work.func == self._actor.evaluate
         lane, end = (self._evaluations, self._ending) if evaluates else (self._calls, self._over)
         # In an evaluation the model has any number of turns: each of the opponents' searches has the time.
-        name = name_caller(request.client.host if request.client else "")
         caller, context = Caller(self._options.search_s, each=evaluates, name=name), copy_context()
         context.run(CALLER.set, caller)
         working = asyncio.ensure_future(lane.run(name, partial(context.run, work)))
@@ -200,7 +232,7 @@ class Server:
         """Returns whether no thread works on a call any more after so many seconds."""
         return all(lane.is_idle(timeout) for lane in (self._calls, self._evaluations))
 
-    async def _read_request(self, request: Request) -> bytes:
+    async def _read_request(self, request: Request, hold: Callable[[int], None]) -> bytes:
         """Returns the body of a request that carries the token and is none of a page in a browser.
 
         A page cannot send JSON to another site without asking, and what it can send has a header ``Origin``
@@ -227,6 +259,7 @@ class Server:
             raise Refusal(415, f"content-type: {kind!r:.80} was given by a page, allowed: application/json")
         body = bytearray()
         async for chunk in request.stream():
+            hold(len(chunk))
             body += chunk
             if len(body) > most:
                 raise Refusal(413, f"the request has more than {most} bytes, which is the most")
@@ -311,9 +344,13 @@ def parse_object(body: bytes) -> dict[str, Any]:
     """Returns the JSON object that a request's body is.
 
     Raises:
-        Refusal: the body is no JSON in UTF-8, or no object, or it has a number that is not finite, or a text
-            that no UTF-8 can have.
+        Refusal: the body is no JSON in UTF-8, or no object, has too much beside its texts, a number that is
+            not finite, or a text that no UTF-8 can have.
     """
+    if len(body) > MOST_STRUCTURE and len(_TEXT.sub(b"", body)) > MOST_STRUCTURE:
+        raise Refusal(
+            413, f"the request has more than {MOST_STRUCTURE} bytes beside its texts, which is the most"
+        )
     try:
         asked = json.loads(body.decode(), parse_constant=_read_float, parse_float=_read_float)
         if _SURROGATE.search(body):

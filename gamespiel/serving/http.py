@@ -1,4 +1,4 @@
-"""uvicorn in bounded time: for requests to arrive, as slow clients could keep all connections, and to end."""
+"""uvicorn with limits: of connections, and of time to send a request, to read its answer, and to end."""
 
 from __future__ import annotations
 
@@ -12,20 +12,29 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gamespiel.serving.app import GRACE
+from gamespiel.serving.hosts import name_caller
 
 ARRIVAL = 30.0
-"""Seconds from a request's first byte, or from the connection, to the request's last byte."""
+"""Seconds from a request's first byte, or from the connection, to the request's last byte; and those in which
+an answer must be read."""
 
 
 class Protocol(H11Protocol):
-    """A connection. uvicorn alone would wait for the rest of a request for ever."""
+    """A connection. uvicorn alone would wait for ever for a request's rest, or for an answer's reader."""
 
+    caller = ""
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begins to wait for the first request."""
+        """Begins to wait for the first request, unless the caller has all its connections."""
         super().connection_made(transport)
-        self._wait()
+        self.caller = name_caller(self.client[0] if self.client else "")
+        own = [other for other in self.connections if getattr(other, "caller", "") == self.caller]
+        if len(own) > count_connections():
+            transport.abort()
+        else:
+            self._wait()
 
     def data_received(self, data: bytes) -> None:
         """Reads a piece of a request."""
@@ -38,6 +47,8 @@ class Protocol(H11Protocol):
     def on_response_complete(self) -> None:
         """Goes on with the next request, of which all that will ever come may be here."""
         super().on_response_complete()
+        if self.transport.get_write_buffer_size():
+            self._await_reader()
         begun = self.conn.their_state is h11.SEND_BODY or (
             self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]
         )
@@ -45,9 +56,20 @@ class Protocol(H11Protocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the wait."""
+        """Ends the waits."""
         self._stop_waiting()
+        self._stop_awaiting_reader()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Stops answering until the caller reads."""
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        """Goes on answering."""
+        self._stop_awaiting_reader()
+        super().resume_writing()
 
     def _wait(self) -> None:
         if self._late is None:
@@ -57,6 +79,29 @@ class Protocol(H11Protocol):
         if self._late is not None:
             self._late.cancel()
         self._late = None
+
+    def _await_reader(self) -> None:
+        if self._unread is None:
+            self._unread = self.loop.call_later(ARRIVAL, self._end_unread)
+
+    def _stop_awaiting_reader(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+        self._unread = None
+
+    def _end_unread(self) -> None:
+        self._unread = None
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+
+def count_connections() -> int:
+    """Returns the most connections of one caller: half of the files that this process may open."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return 1 << 14
+    return max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, 1)
 
 
 class Http(uvicorn.Server):

@@ -1,12 +1,14 @@
 """Traces of a data set, made in processes that are ended if their caller leaves.
 
 A row may sleep, and is given up after its time only. In one process it would hold up the rows of all callers,
-because a sandbox runs one program after the other.
+because a sandbox runs one program after the other. As many sleeping rows as there are processes would do so,
+too; so a caller has a part of them.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,8 +17,8 @@ from task_gym.errors import BackendError, TaskGymError
 from task_gym.processes import EndedError, Forked, Nursery, Preparation
 from trace_gym.backends import Trace, make_backend
 
-PROCESSES = 12
-"""Rows that are tried at once. Each process has a sandbox of its own."""
+PROCESSES, EACH = 12, 6
+"""Rows that are tried at once, of all callers and of one. Each process has a sandbox of its own."""
 
 SPARE = 4
 """The most idle processes that are kept, with their sandboxes' workers."""
@@ -57,7 +59,8 @@ class TraceProcesses:
         self._nursery = Nursery(
             ("trace_gym.backends",), [Preparation("trace_gym.programs.sources", "open_source", (source,))]
         )
-        self._places, self._lock = threading.BoundedSemaphore(PROCESSES), threading.Lock()
+        self._lock = threading.Lock()
+        self._places, self._trying = threading.Condition(), Counter[str]()  # by caller
         self._spare: list[Forked] = []
         self._load = lru_cache(KEPT)(self._make)
 
@@ -82,12 +85,17 @@ class TraceProcesses:
 
     def _make(self, task_id: int) -> Trace:
         caller = CALLER.get() or Caller()
-        while not self._places.acquire(timeout=_LOOK_S):
-            caller.require_presence()
+        with self._places:
+            while self._trying.total() >= PROCESSES or self._trying[caller.name] >= EACH:
+                self._places.wait(_LOOK_S)
+                caller.require_presence()
+            self._trying[caller.name] += 1
         try:
             answer, failure, process = self._ask(task_id, caller)
         finally:
-            self._places.release()
+            with self._places:
+                self._trying -= Counter([caller.name])
+                self._places.notify_all()
         with self._lock:
             is_spare = not failure and len(self._spare) < SPARE
             if is_spare:

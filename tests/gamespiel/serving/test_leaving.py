@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
@@ -17,7 +15,6 @@ from task_gym.caller import CALLER, Caller, CallerLeftError
 from task_gym.processes import OFFERED
 from tests.gamespiel.endpoints.models import ModelStub
 from tests.gamespiel.serving.servers import ask, call, connect, read_answer, request, serving
-from trace_gym.sandbox import trouble
 
 pytest.importorskip("uvicorn")
 
@@ -112,21 +109,6 @@ def test_a_step_that_was_given_up_ends_its_episode() -> None:
     finally:
         CALLER.reset(token)
     assert actor.state(begun["episode_id"])["info"]["error"]["type"] == "episode_not_found"
-
-
-@pytest.mark.skipif(trouble("namespaces") is not None, reason="no user namespaces")
-def test_a_row_that_sleeps_holds_up_nobody_and_ends_with_its_caller(tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
-    programs = ["import threading\nthreading.Event().wait()\nprint(1)", "x = 2\nprint(x)"]
-    rows.write_text("".join(json.dumps({"program": code, "inputs": ""}) + "\n" for code in programs))
-    with serving(ServeOptions(env="trace", port=0, source=str(rows))) as (url, server):
-        with connect(url) as sleeper:
-            sleeper.sendall(request("reset", task_id=0, seed=0))
-            wait_until(lambda: not server.is_idle(0.0))
-            status, turn = call(url, "reset", task_id=1, seed=0)
-            assert (status, turn["info"]["row"]) == (200, 1)
-            assert not server.is_idle(0.0)
-        assert server.is_idle(20.0)  # less than the time after which a row is given up by itself
 
 
 def test_a_caller_has_so_many_episodes_and_others_have_theirs() -> None:
