@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import platform
 import zipfile
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ FORMAT = 1
 
 _DATA = "gamespiel.json"
 _MOST = 1 << 24
-"""The most bytes of an archive's JSON."""
+"""The most bytes of an archive's JSON, and the most numbers of a space."""
 
 PLAIN = "numbers, texts, and lists and mappings of them"
 """The values that JSON can hold, for messages."""
@@ -206,6 +207,8 @@ def make_space(described: Mapping[str, Any]) -> spaces.Space[Any]:
     """
     arguments = dict(described)
     try:
+        if math.prod(arguments.get("shape", ())) > _MOST:
+            raise ValueError(f"more than {_MOST:,} numbers")
         return _SPACES[arguments.pop("type")](**arguments)
-    except (KeyError, TypeError, ValueError, AssertionError) as error:
+    except (KeyError, TypeError, ValueError, AssertionError, OverflowError) as error:
         raise ArchiveError(f"load: no space is {described!r:.80}: {error}") from error

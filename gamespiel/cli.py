@@ -23,6 +23,7 @@ from gamespiel.stopping import Stopped
 from gamespiel.usage import explain, overview
 from gamespiel.waiting import prepare_threads
 from task_gym.errors import TaskGymError, shown
+from task_gym.visible import show_controls
 
 Entry = tuple[
     Callable[[argparse.Namespace, Overrides], None], Callable[[argparse.ArgumentParser], None], bool
@@ -73,7 +74,7 @@ OF_FILES = frozenset(
     getattr(errno, name)
     for name in (
         "ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "ENOENT", "EEXIST", "EISDIR", "ENOTDIR",
-        "ENAMETOOLONG", "ELOOP",
+        "ENAMETOOLONG", "ELOOP", "ENXIO",
     )
     if hasattr(errno, name)
 )  # fmt: skip
@@ -169,7 +170,7 @@ def _print_error(text: str) -> None:
     rank = os.environ.get("RANK") if "TORCHELASTIC_RUN_ID" in os.environ else None
     speaker = "gamespiel" if rank in (None, "0") else f"gamespiel (rank {rank})"
     with lasting_output():
-        print(f"{speaker}: {text}", file=sys.stderr)
+        print(f"{speaker}: {show_controls(text)}", file=sys.stderr)
 
 
 def _prepare_streams() -> None:

@@ -1,11 +1,13 @@
-"""Files that are written whole or not at all, and JSON: what can be written, and what is read safely."""
+"""Files that are written whole or not at all, and files and JSON of strangers, read safely."""
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +18,28 @@ from task_gym.errors import TaskGymError
 NO_JSON = (ValueError, RecursionError)
 """The errors of reading JSON: a RecursionError if lists are nested too deeply, else a ValueError, as for bad
 UTF-8 or a number of too many digits."""
+
+MOST = 1 << 30
+"""The most bytes of a file that is read whole."""
+
+
+def read_file(path: Path) -> bytes:
+    """Returns the content of an ordinary file. A stranger's may be a pipe, a device, or without an end.
+
+    Raises:
+        OSError: it cannot be read, is no ordinary file, or has more than ``MOST`` bytes.
+    """
+    with open(path, "rb", opener=_open_at_once) as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.ENXIO, "it is no ordinary file", str(path))
+        if found.st_size > MOST:
+            raise OSError(errno.EFBIG, f"it has more than {MOST >> 20:,} MiB, which is the most", str(path))
+        return file.read()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer would be waited for
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -52,7 +76,7 @@ def read_json(path: Path, error: type[TaskGymError]) -> Any:
         error: it cannot be read, is no JSON, is nested too deeply, or is no object.
     """
     try:
-        content = json.loads(path.read_bytes().decode("utf-8-sig"))
+        content = json.loads(read_file(path).decode("utf-8-sig"))
     except OSError as failure:
         raise error(f"{str(path)!r} cannot be read: {failure.strerror}") from failure
     except NO_JSON as failure:
@@ -67,6 +91,17 @@ def explain_json(failure: Exception) -> str:
     if isinstance(failure, RecursionError):
         return "its lists and objects are nested too deeply"
     return " ".join(str(failure).split())
+
+
+def read_finite(text: str) -> float:
+    """Returns a number of JSON; for ``parse_constant`` and ``parse_float`` of ``json.loads``.
+
+    Raises:
+        ValueError: it is not finite.
+    """
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text:.40} was given, allowed: finite numbers")
+    return number
 
 
 def append_line(path: Path, line: str, errors: str = "strict") -> None:

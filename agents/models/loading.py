@@ -68,6 +68,8 @@ def load_tokenizer(settings: ModelSettings) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(**files, trust_remote_code=False)
         if is_gguf(location):
             _restore_digit_splits(tokenizer, location)
+        tokenizer.model_max_length = int(tokenizer.model_max_length)
+        tokenizer.encode("a")  # or it fails at the first prompt
     return tokenizer
 
 
@@ -271,7 +273,10 @@ def _explain_errors(model_name: str, location: str) -> Iterator[dict[str, Any]]:
             f"model_name {model_name!r} has a damaged safetensors file ({_join_lines(error)}); copy or "
             "download it again"
         ) from error
-    except Exception as error:  # transformers has no class for errors of the files that it is given
+    except BaseException as error:
+        # transformers has no class for errors of files that it is given, and those of Rust are no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise ModelError(f"model_name {model_name!r} {_explain_error(error, location)}") from error
 
 
@@ -296,7 +301,7 @@ def _refuse_adapters(model_name: str) -> Iterator[None]:
         yield
 
 
-def _explain_error(error: Exception, location: str) -> str:
+def _explain_error(error: BaseException, location: str) -> str:
     if "trust_remote_code" in str(error):
         return (
             "names code of its own in its config (auto_map), which is never run here; allowed: architectures "
@@ -317,7 +322,7 @@ def _explain_error(error: Exception, location: str) -> str:
     return f"cannot be loaded: {_join_lines(error)}{hint}"
 
 
-def _join_lines(error: Exception) -> str:
+def _join_lines(error: BaseException) -> str:
     """Returns a message's first sentence; the others are about other ways to use transformers."""
     lines = [line.strip(" .") for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:2] if lines[0].endswith(":") else lines[:1]) if lines else type(error).__name__

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from task_gym.errors import TaskGymError, nearest
+from task_gym.files import read_file
 
 TINY = Path(__file__).parents[1] / "tiny"
 NAMES = "allowed: 'tiny', a hub name (owner/model), a folder or a .gguf file"
@@ -157,7 +158,7 @@ def weight_files(model_name: str, folder: Path) -> list[Path]:
         index = folder / f"{name}.index.json"
         if index.is_file():
             try:
-                shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+                shards = set(json.loads(read_file(index))["weight_map"].values())
                 if any(Path(shard).name != shard for shard in shards):
                     raise ValueError("a shard is in another folder")
             except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:

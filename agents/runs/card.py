@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from task_gym.files import write_atomically
+from task_gym.files import read_file, write_atomically
 
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -61,7 +61,7 @@ def write_card(folder: Path, base: Mapping[str, Any], step: int, decisions: int,
     """
     name = hub_name(str(base["model_name"]))
     config = folder / "adapter_config.json"
-    settings = json.loads(config.read_text(encoding="utf-8")) | {"base_model_name_or_path": name}
+    settings = json.loads(read_file(config)) | {"base_model_name_or_path": name}
     write_atomically(config, json.dumps(settings, indent=2, sort_keys=True) + "\n")
     write_atomically(folder / "README.md", _render_card(name, base, step, decisions, facts))
 

@@ -18,7 +18,7 @@ from typing import Any
 from gamespiel.agents.runs.manifest import NAME as MANIFEST
 from gamespiel.agents.runs.manifest import is_whole, sync
 from task_gym.errors import TaskGymError
-from task_gym.files import write_atomically
+from task_gym.files import read_file, write_atomically
 
 FOLDER = "checkpoints"
 """The folder of a run that has its checkpoints, each in ``step-N``."""
@@ -154,7 +154,7 @@ def mark_best(run: Path, step: int, metric: str, value: float) -> None:
 def read_best(run: Path) -> Path | None:
     """Returns a run's best checkpoint; None if none is marked, or if it is gone."""
     try:
-        step = int(json.loads((run / FOLDER / BEST).read_text())["step"])
+        step = int(json.loads(read_file(run / FOLDER / BEST))["step"])
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     return next((path for path in checkpoints(run) if step_of(path) == step), None)

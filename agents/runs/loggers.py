@@ -9,7 +9,7 @@ from typing import Any
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
 from task_gym.errors import TaskGymError
-from task_gym.files import NO_JSON, append_line, to_json, write_atomically
+from task_gym.files import NO_JSON, append_line, read_file, to_json, write_atomically
 
 Row = dict[str, Any]
 
@@ -89,7 +89,7 @@ def find_gaps(path: str | os.PathLike[str], last: int) -> list[tuple[int, int]]:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_file(path).decode()
     except UnicodeDecodeError as error:
         raise MetricsFileError(f"{path}: not in UTF-8: {error}") from error
 

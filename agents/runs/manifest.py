@@ -9,10 +9,10 @@ import json
 import os
 from collections.abc import Iterable
 from hashlib import file_digest, sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from task_gym.files import write_atomically
+from task_gym.files import read_file, write_atomically
 
 NAME = "manifest.json"
 
@@ -74,6 +74,8 @@ def check_files(folder: Path, names: Iterable[str] | None = None) -> None:
     for name, allowed in manifest["files"].items():
         if names is not None and name not in names:
             continue
+        if not _is_within(name):
+            raise ManifestError(f"{NAME} lists {name!r:.80}, which is no file of a checkpoint")
         path = folder / name
         if not path.is_file():
             raise ManifestError(f"{name} is missing")
@@ -115,7 +117,7 @@ def _read(folder: Path) -> dict[str, Any]:
         ManifestError: it is missing, or cannot be read.
     """
     try:
-        found: Any = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        found: Any = json.loads(read_file(folder / NAME))
         if not isinstance(found["format"], int) or not all(
             isinstance(digests, list) for digests in found["files"].values()
         ):
@@ -126,6 +128,12 @@ def _read(folder: Path) -> dict[str, Any]:
         raise ManifestError(f"{NAME} cannot be read: {error!s:.100}") from error
     manifest: dict[str, Any] = found
     return manifest
+
+
+def _is_within(name: str) -> bool:
+    """Returns whether a name is that of a file in a folder: a stranger's could be of any file here."""
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts and max(map(len, path.parts), default=0) <= 200
 
 
 def _digest(path: Path) -> str:

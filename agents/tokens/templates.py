@@ -79,6 +79,10 @@ def render(template: str, messages: Sequence[Mapping[str, str]], settings: Mappi
     text, failure = _ask(_Rendering(template, said, dict(settings)))
     if failure:
         raise TemplateFailure(failure)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise TemplateFailure("it writes half a surrogate pair, which is no character") from error
     return text
 
 

@@ -192,16 +192,15 @@ def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
     """Play the benchmark of all games and traces; show the board."""
     import_modules(args.imports)
 
-    from rich.console import Console
-
     from gamespiel.measure.board.run import BoardOptions, play_board
     from gamespiel.measure.board.table import print_board
     from gamespiel.replay.board_page import check_page, write_board_page
+    from gamespiel.report.console import make_console
 
     if args.html is not None:
         check_page(args.html)
     options = make_options(BoardOptions, args, path=args.board)
-    console = Console()
+    console = make_console()
     data = play_board(options, console)
     print_board(console, data)
     if args.html is not None:

@@ -18,11 +18,10 @@ def run_games(args: argparse.Namespace, overrides: Overrides) -> None:
     """List the games."""
     import_modules(args.imports)
 
-    from rich.console import Console
-
+    from gamespiel.report.console import make_console
     from gamespiel.terminal.catalogue import show_games
 
-    show_games(Console(), as_json=args.json)
+    show_games(make_console(), as_json=args.json)
 
 
 def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
@@ -71,28 +70,27 @@ def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_runs(args: argparse.Namespace, overrides: Overrides) -> None:
     """List runs with their figures; runs diff A B: what differs."""
-    from rich.console import Console
+    from gamespiel.report.console import make_console
 
     places = [Path(place) for place in args.places]
     if args.places[:1] != [DIFF]:
         from gamespiel.overview.reading import show_runs
 
-        show_runs(Console(), places, as_json=args.json)
+        show_runs(make_console(), places, as_json=args.json)
         return
     if len(places) != 3 or args.json:
         raise ConfigError(f"{DIFF} takes two runs, and prints tables: gamespiel runs {DIFF} RUN RUN")
     from gamespiel.overview.comparing import compare_runs
 
-    compare_runs(Console(), places[1], places[2])
+    compare_runs(make_console(), places[1], places[2])
 
 
 def run_plot(args: argparse.Namespace, overrides: Overrides) -> None:
     """Draw the curves of runs."""
-    from rich.console import Console
-
     from gamespiel.overview.plots import plot_runs
+    from gamespiel.report.console import make_console
 
-    plot_runs(Console(), args.places, args.output)
+    plot_runs(make_console(), args.places, args.output)
 
 
 def run_serve(args: argparse.Namespace, overrides: Overrides) -> None:

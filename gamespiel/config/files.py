@@ -16,7 +16,7 @@ from gamespiel.config.yaml_text import read_yaml, write_yaml
 from gamespiel.errors import ConfigError, Mistakes, UnknownKeyError
 from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.kinds.base import TASK_IDS
-from task_gym.files import write_atomically
+from task_gym.files import read_file, write_atomically
 
 DEFAULT_PRESETS = {name: own.preset for name, own in DECLARATIONS.items() if own.preset is not None}
 """By env_type, the preset that is trained when neither a preset nor a file is named."""
@@ -198,7 +198,7 @@ def read_layer(path: str | Path) -> Layer:
     path = Path(path)
     is_json = _is_json(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
         data = json.loads(text, object_pairs_hook=_no_repeats) if is_json else read_yaml(text)
     except OSError as error:
         raise ConfigError(f"config file {str(path)!r} cannot be read: {error.strerror}") from error
@@ -223,7 +223,7 @@ def saved_config(folder: str | Path) -> Config:
     for candidate in (here, *list(here.parents)[:2]):
         saved = candidate / SAVED_NAME
         if saved.is_file():
-            if not saved.read_bytes().strip():
+            if not read_file(saved).strip():
                 raise ConfigError(f"config file {str(saved)!r} is empty: it is no run's")
             return resolve(files=[saved])
     raise ConfigError(f"{str(folder)!r} is not a run: it holds no {SAVED_NAME}, nor do the two folders above")

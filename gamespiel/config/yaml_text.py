@@ -5,9 +5,13 @@ number and the others are text, in reading and in writing. A key given twice is 
 """
 
 import re
+from collections.abc import Hashable
 from typing import Any
 
 import yaml
+
+MOST = 1 << 18
+"""The most characters and the most values of a text."""
 
 _RESOLVERS = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -22,14 +26,16 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own name, replaced on purpose)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        seen: list[Any] = []
+        seen: set[Any] = set()
         for key_node, _ in node.value:
             name = self.construct_object(key_node, deep=True)
+            if not isinstance(name, Hashable):
+                break  # which the other method refuses
             if name in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"key {name!r} is given twice", key_node.start_mark
                 )
-            seen.append(name)
+            seen.add(name)
         return super().construct_mapping(node, deep=deep)
 
     def construct_decimal(self, node: Any) -> int:
@@ -55,9 +61,19 @@ def read_yaml(text: str) -> Any:
     """Returns the plain data that ``text`` describes.
 
     Raises:
-        yaml.YAMLError: The text is not YAML, or a mapping has a key twice.
+        yaml.YAMLError: The text is not YAML, a mapping has a key twice, or there are too many values.
     """
-    return yaml.load(text, Loader=_Loader)
+    if len(text) > MOST:
+        raise yaml.YAMLError(f"it has more than {MOST:,} characters, which is the most")
+    data = yaml.load(text, Loader=_Loader)
+    count, left = 0, [data]
+    while left:  # of aliases each time: a few lines of them can mean more than a memory holds
+        value = left.pop()
+        left += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        count += 1
+        if count + len(left) > MOST:
+            raise yaml.YAMLError(f"it has more than {MOST:,} values, which is the most")
+    return data
 
 
 def write_yaml(data: Any) -> str:

@@ -24,6 +24,7 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_policy
 from gamespiel.config import Config, InvalidValueError, saved_config
 from gamespiel.environments.making import evaluation_config, make_one_env
+from gamespiel.report.console import make_console
 from task_gym.errors import BackendError
 
 Type = Literal["bfloat16", "float16", "float32"]
@@ -69,7 +70,7 @@ def merge_run(
         BackendError: the merged model differs by more than the tolerance, and nothing is written; or the
             converter is missing, or fails.
     """
-    console = console or Console()
+    console = console or make_console()
     check_output(output)
     tolerance = TOLERANCES[dtype] if tolerance is None else tolerance
     if not 0 < tolerance < float("inf"):

@@ -19,6 +19,7 @@ from gamespiel.deployment.merging import Type, check_output, merge_run
 from gamespiel.kinds import kind_of
 from gamespiel.overview.plots import group_seeds, save_groups
 from gamespiel.overview.reading import Run, read_run
+from gamespiel.report.console import make_console
 from gamespiel.report.results import VALUES
 from task_gym.files import read_json, write_atomically
 
@@ -60,7 +61,7 @@ def publish(
         InvalidValueError: the folder is taken.
         TaskGymError: there is no such checkpoint, or the merged model differs.
     """
-    console = console or Console()
+    console = console or make_console()
     check_output(output)
     found = checkpoint.find(place)
     run = read_run(found.parent.parent)

@@ -31,8 +31,8 @@ class Endpoint:
             parts = urlsplit(self.base_url)
             good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
             good = good and "?" not in self.base_url and "#" not in self.base_url  # a path will follow
-            httpx.URL(self.base_url)
-        except (ValueError, AttributeError, TypeError, httpx.InvalidURL):  # a wrong port, or no text
+            good = good and bool(httpx.URL(self.base_url).host)
+        except (ValueError, AttributeError, TypeError, httpx.InvalidURL):  # a wrong port or name, or no text
             good = False
         if not good or not isinstance(self.model, str) or not self.model:
             raise ArgumentError(

@@ -25,6 +25,7 @@ from gamespiel.measure.episodes import (
 )
 from gamespiel.measure.options import EvalOptions, place
 from gamespiel.measure.records import records, write_records
+from gamespiel.report.console import make_console
 from gamespiel.report.results import check_writable, reserve_results, write_json
 from gamespiel.report.tables import evaluation_table, exact_table, reply_evaluation_table
 from gamespiel.report.text import print_plain
@@ -44,7 +45,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     """
     if options.agent is None:
         check_trainer("the evaluation of a policy")
-    console = console or Console()
+    console = console or make_console()
     config, player = import_own_modules(options.config), kind_of(options.config.env).player
     if config != (measured := evaluation_config(config)):
         games: Any = measured.env

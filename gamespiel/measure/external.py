@@ -22,6 +22,7 @@ from gamespiel.kinds.base import EpisodeAddress, server_arguments
 from gamespiel.measure.journal import Row, open_journal
 from gamespiel.measure.options import EvalOptions, place
 from gamespiel.measure.play import require_played
+from gamespiel.report.console import make_console
 from gamespiel.report.endpoints import rows_of
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import reserve_results, write_json
@@ -47,7 +48,7 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
         EndpointError: the endpoint is away or refuses requests; the message says what is kept.
         TaskGymError: the agent, the server or the tasks cannot be evaluated as asked.
     """
-    console = console or Console()
+    console = console or make_console()
     config, kind = import_own_modules(options.config), kind_of(options.config.env)
     assert options.agent is not None
     chat = options.open_chat(options.agent)

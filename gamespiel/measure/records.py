@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from gamespiel.agents.models import NEWEST
 from gamespiel.errors import ConfigError
 from task_gym.contract import ILLEGAL_REWARD
-from task_gym.files import NO_JSON, explain_json, write_atomically
+from task_gym.files import NO_JSON, explain_json, read_file, read_finite, write_atomically
 from task_gym.wrappers import ConversationText
 
 if TYPE_CHECKING:  # reading records needs no PyTorch
@@ -258,9 +258,10 @@ def read_records(place: Path) -> list[Record]:
         )
     rows = []
     # Not splitlines: a reply may hold a line separator that JSON writes as it is.
-    for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), 1):
+    for number, line in enumerate(read_file(path).removesuffix(b"\n").split(b"\n"), 1):
         try:
-            row = _SHAPE.validate_python(json.loads(line.decode()))
+            found = json.loads(line.decode(), parse_constant=read_finite, parse_float=read_finite)
+            row = _SHAPE.validate_python(found)
         except NO_JSON as error:  # of which a ValidationError is one
             reason = explain_json(error)
             if isinstance(error, ValidationError):

@@ -21,7 +21,7 @@ from gamespiel.report.tables import Grid
 from gamespiel.report.text import format_duration, print_json, print_plain
 from gamespiel.runs import LOCK, METRICS, RUNS, SHARE, SUMMARY
 from task_gym.errors import TaskGymError
-from task_gym.files import read_json
+from task_gym.files import read_file, read_json
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Run:
     def best(self) -> float | None:
         """The best measure of its evaluations while training."""
         try:
-            return float(json.loads((self.folder / kept.FOLDER / kept.BEST).read_text())["value"])
+            return float(json.loads(read_file(self.folder / kept.FOLDER / kept.BEST))["value"])
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return None
 

@@ -14,6 +14,7 @@ from game_gym.transcript import CHANCE, positions, show
 from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.measure.records import GAME_KIND, Record, read_records, variant_of
 from gamespiel.replay.boards import read_board
+from gamespiel.report.console import make_console
 from gamespiel.report.text import print_plain
 from task_gym.contract import ILLEGAL_REWARD
 from task_gym.errors import TaskGymError
@@ -33,6 +34,9 @@ _UNPLAYABLE = (ValueError, LookupError, TypeError, OverflowError, RecursionError
 LARGEST = 100_000_000
 """The most characters of a page's episodes: browsers do not read texts of 512 MB."""
 
+LONGEST = LARGEST
+"""The most characters of the positions of one episode: a stranger's board can have any size."""
+
 
 def write_page(place: Path, html: Path, console: Console | None = None, *, allow_files: bool = False) -> Path:
     """Writes the page of a run's games, or of a file of games.
@@ -47,7 +51,7 @@ def write_page(place: Path, html: Path, console: Console | None = None, *, allow
         TaskGymError: there are no such games, one cannot be played again, or the page has no name that ends
             in .html.
     """
-    console = console or Console()
+    console = console or make_console()
     if html.suffix != ".html":
         raise InvalidValueError(f"--html must end in .html, not {str(html)!r}")
     rows = read_records(place)
@@ -134,13 +138,16 @@ def _game_positions(row: Record, allow_files: bool) -> list[dict[str, Any]]:
     by = move = ""
     # An illegal action leaves its position: the turn shown there is the last one.
     legal_turns = [number for number, turn in enumerate(row["turns"]) if turn["action"] is not None]
-    variant = variant_of(row, allow_files=allow_files)
+    variant, size = variant_of(row, allow_files=allow_files), 0
     for state, moves in positions(variant, row["history"]):
         is_turn = any(played.player == row["seat"] for played in moves)
         number = legal_turns.pop(0) if is_turn and legal_turns else None
         if not moves and row["turns"] and row["turns"][-1]["action"] is None:
             number = len(row["turns"]) - 1  # the player gave the game up here
         text, board = show(variant, state), read_board(row["game"], str(state))
+        size += len(text)
+        if size > LONGEST:
+            raise InvalidValueError(f"its positions have more than {LONGEST:,} characters, which is the most")
         places.append({"text": text, "board": board, "by": by, "move": move, "turn": number})
         by = " and ".join(dict.fromkeys(_name_player(row, played.player) for played in moves))
         move = ", ".join(played.name for played in moves)
@@ -168,7 +175,7 @@ def export_turns(
     Raises:
         TaskGymError: there are no such games, or an option is wrong.
     """
-    console = console or Console()
+    console = console or make_console()
     if output.suffix != ".jsonl":
         raise InvalidValueError(f"--output must end in .jsonl, not {str(output)!r}")
     for result in results:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gamespiel.endpoints import PREFIX
 from gamespiel.errors import InvalidValueError
-from task_gym.files import NO_JSON, to_json, write_atomically
+from task_gym.files import NO_JSON, read_file, to_json, write_atomically
 
 VALUES = ("sampled", "replies", "exact", "endpoint", "usage", "cost", "comparison", "exploit")
 """The keys of an evaluation's values. All others say what was evaluated, and how."""
@@ -83,7 +83,7 @@ def _reserve_file(question: Mapping[str, Any], first: Path) -> tuple[Path, bool]
 def _read_question(path: Path) -> Any:
     """Returns the question of a result file; None for a file of another program, or a reserved one."""
     try:
-        results = json.loads(path.read_text(encoding="utf-8"))
+        results = json.loads(read_file(path))
     except NO_JSON:
         return None
     if not isinstance(results, dict):

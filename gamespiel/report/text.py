@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from task_gym.visible import show_controls
 
 if TYPE_CHECKING:  # the command line starts without rich
     from rich.console import Console
+
+
+_OBEYED = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 
 
 def format_duration(seconds: float | None) -> str:
@@ -27,13 +31,8 @@ def format_duration(seconds: float | None) -> str:
 
 def keep_last_lines(text: str, lines: int) -> str:
     """Returns at most ``lines`` last lines of ``text``, the first of them ``…`` if it has more lines."""
-    rows = make_harmless(text).strip("\n").split("\n")
+    rows = show_controls(text).strip("\n").split("\n")
     return "\n".join(rows if len(rows) <= lines else ["…", *rows[-(lines - 1) :]])
-
-
-def make_harmless(text: str) -> str:
-    """Returns ``text`` with control characters as escapes, and without tabs; a model may have written it."""
-    return show_controls(text).expandtabs(4)
 
 
 def print_plain(console: Console, text: str) -> None:
@@ -44,7 +43,9 @@ def print_plain(console: Console, text: str) -> None:
 def print_json(data: Any) -> None:
     """Prints plain data as JSON, with escapes if the standard output cannot show every character."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    print(json.dumps(data, indent=2, ensure_ascii=not encoding.lower().startswith("utf")))
+    text = json.dumps(data, indent=2, ensure_ascii=not encoding.lower().startswith("utf"))
+    # JSON itself escapes those below a space, and not all that a terminal obeys.
+    print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 class Lasting:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
-from math import inf, isfinite
+from math import inf
 from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +35,7 @@ from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import FullError
 from task_gym.caller import CALLER, Caller, CallerLeftError
 from task_gym.errors import SandboxError, TaskGymError, unknown
+from task_gym.files import read_finite
 from task_gym.remote.settings import TOKEN
 
 THREADS, EACH = 256, 64
@@ -352,7 +353,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
             413, f"the request has more than {MOST_STRUCTURE} bytes beside its texts, which is the most"
         )
     try:
-        asked = json.loads(body.decode(), parse_constant=_read_float, parse_float=_read_float)
+        asked = json.loads(body.decode(), parse_constant=read_finite, parse_float=read_finite)
         if _SURROGATE.search(body):
             json.dumps(asked, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
@@ -365,12 +366,6 @@ def parse_object(body: bytes) -> dict[str, Any]:
     if not isinstance(asked, dict):
         raise Refusal(400, "the request is no object")
     return asked
-
-
-def _read_float(text: str) -> float:
-    if not isfinite(number := float(text)):
-        raise ValueError(f"{text:.40} was given, allowed: finite numbers")
-    return number
 
 
 def _read_timeout(given: Any) -> float:

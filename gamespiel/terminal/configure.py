@@ -14,6 +14,7 @@ from rich.text import Text
 from gamespiel.config import ConfigError, InvalidValueError, from_dict, presets, resolve
 from gamespiel.config.yaml_text import write_yaml
 from gamespiel.environments.tree_values import find_trees
+from gamespiel.report.console import make_console
 from gamespiel.report.text import print_plain
 from gamespiel.training.readiness import check_run
 from gamespiel.usage import command
@@ -61,7 +62,7 @@ def configure(
         ConfigError: The input ended; nothing is written.
         TaskGymError: The answer of a flag cannot be used, alone or with the others.
     """
-    console = Console(highlight=False) if console is None else console
+    console = make_console(highlight=False) if console is None else console
     read_line = read_line or (lambda prompt: console.input(Text(prompt)))
     data: Data = {}
     output = Path()

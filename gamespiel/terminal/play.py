@@ -16,6 +16,7 @@ from game_gym.transcript import CHANCE, moves
 from gamespiel.config import EnvConfig
 from gamespiel.errors import ConfigError
 from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.report.console import make_console
 from gamespiel.terminal.screen import box_of, menu, position, rule
 
 HELP = """a number or a name: play that action
@@ -53,7 +54,7 @@ def play(
     Raises:
         TaskGymError: the game cannot be played as asked.
     """
-    console = console or Console()
+    console = console or make_console()
     env = _make_game(config, checkpoint, console)
     advise = None if checkpoint is None else _load_advisor(checkpoint, env)
     observation, info = env.reset(seed=seed)

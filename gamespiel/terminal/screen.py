@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from game_gym.prompts import without_rules
-from gamespiel.report.text import make_harmless
+from task_gym.visible import show_controls
 
 BAR = 12
 """Characters of a bar of probability 1."""
@@ -63,14 +63,14 @@ def menu(
     listed = rows[: ROWS if probabilities is not None else LISTED]
     stack = Table.grid()
     if probabilities is None and len(listed) > ROWS:
-        names = [Text(f"{action:>4}  {make_harmless(name)}") for _, action, name in listed]
+        names = [Text(f"{action:>4}  {show_controls(name)}") for _, action, name in listed]
         stack.add_row(Columns(names, padding=(0, 2)))
     else:
         table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column(justify="right", no_wrap=True)
         table.add_column(overflow="fold")
         for at, action, name in listed:
-            cells = [Text(str(action)), Text(make_harmless(name))]
+            cells = [Text(str(action)), Text(show_controls(name))]
             if probabilities is not None:
                 cells += [Text(f"{probabilities[at]:6.1%}"), Text("█" * round(BAR * probabilities[at]))]
             if chosen is not None:
@@ -92,5 +92,5 @@ def box_of(text: str) -> Table:
     """Returns a text in a frame; lines longer than the terminal are folded. A server may have written it."""
     table = Table(box=box.ROUNDED, show_header=False)
     table.add_column(overflow="fold")
-    table.add_row(Text(make_harmless(text)))
+    table.add_row(Text(show_controls(text)))
     return table

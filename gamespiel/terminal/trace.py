@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import trace_gym  # noqa: F401  (registers CodeTrace-v0)
+from gamespiel.report.console import make_console
 from gamespiel.terminal.screen import rule
 from task_gym.visible import show_controls
 
@@ -44,7 +45,7 @@ def trace(
     Raises:
         TaskGymError: there is no such task.
     """
-    console = console or Console()
+    console = console or make_console()
     env: Any = gym.make("CodeTrace-v0", disable_env_checker=True, task_id=task_id, level=level, family=family)
     _, info = env.reset(seed=seed)
     task = env.unwrapped.trace

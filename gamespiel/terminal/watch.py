@@ -21,7 +21,7 @@ from gamespiel.assembly import connect_sampler, load_policy
 from gamespiel.config import EnvConfig, InvalidValueError, RunConfig, saved_config
 from gamespiel.environments.making import make_one_env
 from gamespiel.kinds import declaration_of
-from gamespiel.report.text import make_harmless
+from gamespiel.report.console import make_console
 from gamespiel.terminal.screen import box_of, menu, position, rule
 
 
@@ -53,7 +53,7 @@ def watch(
     Raises:
         TaskGymError: the run cannot be loaded or does not fit.
     """
-    console = console or Console()
+    console = console or make_console()
     if episodes < 1:
         raise InvalidValueError(f"--episodes must be at least 1, not {episodes}")
     if not 0 <= delay < math.inf:
@@ -89,7 +89,7 @@ def _play_episode(
         if hasattr(env.unwrapped, "variant"):
             console.print(box_of(position(env, observation, info)))
         else:  # a program, as it is
-            console.print(Text(make_harmless(observation)), soft_wrap=True)
+            console.print(Text(observation), soft_wrap=True)
         mask = np.asarray(info["action_mask"], dtype=bool)[None] if policy.answers.masked else None
         noise = None if greedy else DrawnNoise.for_batch(rng.random, 1)
         (decision,) = policy.decide([observation], mask, noise)
@@ -112,7 +112,7 @@ def _show_decision(
         (odds,) = policy.distribution([observation], [info["legal_actions"]])
         console.print(menu(info, odds.tolist(), chosen=int(action)))
     else:
-        console.print(Text(f"reply: {make_harmless(str(action))}", style="bold"))
+        console.print(Text(f"reply: {action}", style="bold"))
     (value,) = policy.values_of([decision])
     console.print(Text(f"expects a score of {value:.3f}", style="dim"))
     return action

@@ -16,7 +16,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from gamespiel.report.text import format_duration, keep_last_lines, make_harmless
+from gamespiel.report.console import make_console
+from gamespiel.report.text import format_duration, keep_last_lines
+from task_gym.visible import show_controls
 
 Metrics = Mapping[str, float | str]
 
@@ -148,7 +150,7 @@ class Dashboard:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._total = total_steps
-        self._console = console or Console()
+        self._console = console or make_console()
         self._clock = clock
         self._pace = Pace(done)
         self._rewards: deque[float] = deque(maxlen=REWARDS)
@@ -204,7 +206,7 @@ class Dashboard:
 
     def message(self, text: str) -> None:
         """Prints a lasting line of text, above the live display or among the plain lines."""
-        self._console.print(Text(make_harmless(text)))
+        self._console.print(Text(text))
 
     def _render(self) -> RenderableType:
         step = self._pace.step
@@ -330,4 +332,4 @@ def _format_metrics(listed: Sequence[Metric], metrics: Metrics) -> list[tuple[st
 
 
 def _one_line(text: str) -> str:
-    return " ".join(make_harmless(text).split())
+    return " ".join(show_controls(text).split())

@@ -21,6 +21,7 @@ from gamespiel.agents.models.memory_plan import (
 )
 from gamespiel.config import Config, InvalidValueError, presets, resolve
 from gamespiel.kinds import declaration_of
+from gamespiel.report.console import make_console
 from gamespiel.report.tables import Grid
 from gamespiel.report.text import print_plain
 from task_gym.errors import nearest
@@ -53,7 +54,7 @@ def show(config: Config, card: str, console: Console | None = None) -> None:
         InvalidValueError: ``card`` is not a number above 0, or ``run.device`` names none.
         ModelError: the model's architecture is not known on this machine.
     """
-    console = Console(highlight=False) if console is None else console
+    console = make_console(highlight=False) if console is None else console
     cards = _list_cards(config, card)
     load = load_of(config)
     memory = plan(load)

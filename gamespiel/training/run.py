@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
+from gamespiel.report.console import make_console
 
 # isort: split
 import dataclasses
@@ -73,7 +74,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
         Stopped: Ctrl-C, SIGTERM or SIGHUP stopped the run; it is a KeyboardInterrupt.
     """
     launch = read_launch()
-    console = (console or Console()) if launch.leads else Console(quiet=True)
+    console = (console or make_console()) if launch.leads else Console(quiet=True)
     config = prepare(config)
     check_reports(config)
     divide_threads(config, launch)

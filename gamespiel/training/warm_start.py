@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
+from gamespiel.report.console import make_console
 
 # isort: split
 import hashlib
@@ -33,7 +34,7 @@ from gamespiel.report.text import print_plain
 from gamespiel.training.callbacks import save_first
 from gamespiel.usage import command
 from task_gym.errors import MissingPackageError, TaskGymError
-from task_gym.files import NO_JSON
+from task_gym.files import NO_JSON, read_file
 from task_gym.wrappers import ConversationText
 
 RESULTS = "warm_start.json"
@@ -101,7 +102,7 @@ def warm_start(config: Config, start: WarmStart, console: Console | None = None)
         RowError: a row is none of ``gamespiel export``, or is no answer to this configuration's prompts.
         TaskGymError: this version cannot run the configuration, or the folder is taken.
     """
-    console = console or Console()
+    console = console or make_console()
     missing = [name for name in ("trl", "datasets") if find_spec(name) is None]
     if missing:
         raise MissingPackageError(f"sft: {' and '.join(missing)} not installed; pip install 'gamespiel[trl]'")
@@ -114,7 +115,7 @@ def warm_start(config: Config, start: WarmStart, console: Console | None = None)
     losses = _learn(model, encode_rows(model.policy, rows), start, config, console)
     with runs.create(config) as folder:
         save_first(config, model, folder)
-        files = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in start.data}
+        files = {str(path): hashlib.sha256(read_file(path)).hexdigest() for path in start.data}
         found = {"rows": len(rows), "files": files, "losses": losses}
         numbers = {name: getattr(start, name) for name in ("epochs", "learning_rate", "batch_size")}
         write_json(found | numbers, folder / RESULTS)
@@ -135,7 +136,7 @@ def read_rows(path: Path) -> list[Row]:
     """
     rows = []
     # Not splitlines: a reply may hold a line separator that JSON writes as it is.
-    for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), 1):
+    for number, line in enumerate(read_file(path).removesuffix(b"\n").split(b"\n"), 1):
         place = f"{path}, line {number}"
         try:
             messages = json.loads(line.decode())["messages"]

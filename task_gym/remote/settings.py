@@ -192,10 +192,13 @@ def _variables(given: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _is_address(base_url: str) -> bool:
+    import httpx  # which local backends do not need
+
     try:
         parts = urlsplit(base_url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return good and bool(httpx.URL(base_url).host)
+    except (ValueError, httpx.InvalidURL):  # a port that is no number, or a name that none can have
         return False
 
 

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 pytest.importorskip("torch")
 
+from gamespiel import agents
+from gamespiel.agents.archive import ArchiveError, make_space
+from gamespiel.agents.hyperparameters import ModelSettings
 from gamespiel.agents.models.architectures import architecture_of
+from gamespiel.agents.models.loading import load_tokenizer
 from gamespiel.agents.models.weights import ModelError, weight_files
 from gamespiel.agents.runs.kept import FOLDER, read_best
 from gamespiel.agents.runs.loggers import MetricsFileError, find_gaps, truncate_after
+from gamespiel.agents.runs.manifest import ManifestError, check_files
+from gamespiel.agents.tokens.templates import TemplateFailure, render
 from gamespiel.config import ConfigError, saved_config
 from gamespiel.config.files import read_layer
+from gamespiel.config.yaml_text import read_yaml
 from gamespiel.deployment.publishing import read_evaluations
+from gamespiel.endpoints.endpoint import Endpoint
 from gamespiel.measure.journal import Journal
 from gamespiel.measure.records import read_records
 from gamespiel.overview.reading import read_run
 from gamespiel.training.warm_start import RowError, read_rows
 from task_gym.errors import ArgumentError, TaskGymError
-from task_gym.files import read_json
+from task_gym.files import MOST, read_json
+from task_gym.remote.settings import read_settings
+from trace_gym.programs import sources
 from trace_gym.programs.sources import open_source
 
 STRANGE = {
@@ -126,3 +139,94 @@ def test_values_of_a_models_configuration(wrong: dict[str, Any], tmp_path: Path)
     path.write_text(json.dumps(good | wrong))
     with pytest.raises(ModelError, match=r"has a (configuration with wrong values|text_config)"):
         architecture_of(str(tmp_path))
+
+
+def test_only_ordinary_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
+    """Nobody writes to the pipe, and the last file is a hole."""
+    pipe, large = tmp_path / "pipe.json", tmp_path / "large.json"
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate(MOST + 1)
+    for path, reason in (
+        (pipe, "no ordinary file"), (Path("/dev/zero"), "no ordinary file"),
+        (large, "has more than 1,024 MiB"), (tmp_path, "Is a directory"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=f"{path.name}' cannot be read: .*{reason}"):
+            read_json(path, ArgumentError)
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../a", "a/../../b", "b" * 5_000])
+def test_a_manifest_names_its_own_files(name: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": 1, "files": {name: ["0"]}}))
+    with pytest.raises(ManifestError, match="which is no file of a checkpoint"):
+        check_files(tmp_path)
+
+
+def test_aliases_are_counted_each_time() -> None:
+    """Nine lists of nine of the list before them are 9 ** 9 texts."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    assert read_yaml("\n".join(lines[:3]))["a2"][8][8][8] == "x"
+    for text in ("\n".join(lines), "a: &a [*a]", "- 1\n" * 100_000):
+        with pytest.raises(yaml.YAMLError, match=r"more than 262,144 (values|characters)"):
+            read_yaml(text)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_record_has_finite_numbers(number: str, tmp_path: Path) -> None:
+    path = tmp_path / "games.jsonl"
+    path.write_text(f'{{"score": {number}}}\n')
+    with pytest.raises(ConfigError, match=f"line 1 is no recorded game: {number} was given"):
+        read_records(path)
+
+
+def test_rows_of_parquet_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that all rows have is in the file once: 1,000 times 10 kB are a file of a few."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "rows.parquet"
+    columns = {"program": ["x" * 10_000] * 1_000, "inputs": [""] * 1_000, "other": [1] * 1_000}
+    parquet.write_table(pyarrow.table(columns), path)
+    assert path.stat().st_size < 100_000
+    assert len(open_source(str(path))) == 1_000  # type: ignore[arg-type]
+    os.utime(path, (0, 0))  # or the one that is known is returned
+    monkeypatch.setattr(sources, "MOST", 5_000_000)
+    with pytest.raises(TaskGymError, match=r"rows\.parquet has more than 4 MiB"):
+        open_source(str(path))
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        {"type": "Discrete", "n": 10**30, "start": 0},
+        {"type": "Box", "shape": [10**9, 10**9], "low": 0, "high": 1, "dtype": "float32"},
+    ],
+)
+def test_spaces_of_an_archive(space: dict[str, Any]) -> None:
+    with pytest.raises(ArchiveError, match="no space is"):
+        make_space(space)
+
+
+@pytest.mark.parametrize("length", ["x", float("inf"), None])
+def test_lengths_of_a_tokenizer(length: Any, tmp_path: Path) -> None:
+    for file in (Path(agents.__file__).parent / "tiny").iterdir():
+        shutil.copy(file, tmp_path / file.name)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": length}))
+    if length is None:  # transformers has its own
+        load_tokenizer(ModelSettings(model_name=str(tmp_path)))
+        return
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        load_tokenizer(ModelSettings(model_name=str(tmp_path)))
+
+
+def test_names_of_servers_that_none_can_have() -> None:
+    with pytest.raises(ArgumentError, match="xn--="):
+        Endpoint("m", "http://xn--=/v1")
+    with pytest.raises(ArgumentError, match="xn--="):
+        read_settings({"base_url": "http://xn--=/v1"}, "game")
+
+
+def test_half_a_surrogate_of_a_template() -> None:
+    with pytest.raises(TemplateFailure, match="half a surrogate pair"):
+        render("{{ '\ud800' }}", [{"role": "user", "content": "a"}], {})

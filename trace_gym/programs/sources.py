@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from task_gym.errors import ArgumentError, SourceError, nearest
+from task_gym.files import MOST, NO_JSON, read_file
 from trace_gym.programs import hub
 from trace_gym.programs.base import TASKS, Program
 
@@ -16,6 +17,7 @@ MOST_LOOKED_AT = 1000
 """Programs to try for one task id, at most."""
 
 _COLUMNS = ("program", "inputs")
+_AT_ONCE = 64  # rows of Parquet
 
 
 class Candidate(NamedTuple):
@@ -139,15 +141,14 @@ def _open(source: str, version: tuple[str, int, int] | None) -> Source:
 
 def _read_jsonl(path: Path) -> list[dict[str, Any]]:
     rows = []
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError) as error:  # ValueError also means bad UTF-8
-                    raise SourceError(f"source: line {number} of {path} is no JSON: {error}") from error
-                _check_columns(row if isinstance(row, dict) else (), f"line {number} of {path}")
-                rows.append(row)
+    for number, line in enumerate(read_file(path).split(b"\n"), start=1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except NO_JSON as error:
+                raise SourceError(f"source: line {number} of {path} is no JSON: {error}") from error
+            _check_columns(row if isinstance(row, dict) else (), f"line {number} of {path}")
+            rows.append({name: row[name] for name in _COLUMNS})
     return rows
 
 
@@ -159,9 +160,15 @@ def _read_parquet(path: Path) -> list[dict[str, Any]]:
             f"source: {path} was given, and reading Parquet needs pyarrow: pip install 'gamespiel[hub]'"
         ) from error
     try:
-        table = parquet.read_table(path)
-        _check_columns(table.column_names, str(path))
-        rows: list[dict[str, Any]] = table.select(list(_COLUMNS)).to_pylist()
+        with parquet.ParquetFile(path) as file:
+            _check_columns(file.schema_arrow.names, str(path))
+            rows, size = list[dict[str, Any]](), 0
+            # In pieces, since a text that many rows have is in the file once.
+            for batch in file.iter_batches(_AT_ONCE, columns=list(_COLUMNS)):
+                size += batch.nbytes
+                if size > MOST:
+                    raise SourceError(f"source: {path} has more than {MOST >> 20:,} MiB, which is the most")
+                rows += batch.to_pylist()
     except SourceError:
         raise
     except (ArrowException, OSError, ValueError) as error:  # ValueError also means bad UTF-8

@@ -250,7 +250,7 @@ def _check_url(url: str) -> str:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         good = good and not parts.query and not parts.fragment
-        httpx.URL(url)
+        good = good and bool(httpx.URL(url).host)
         secret = parts.username is not None or parts.password is not None
     except (ValueError, TypeError, AttributeError, httpx.InvalidURL):
         good = secret = False

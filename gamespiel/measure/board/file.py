@@ -22,7 +22,7 @@ from gamespiel.errors import ConfigError
 from gamespiel.measure.board.agents import LONGEST_NAME, find_wrong_name, list_tasks
 from gamespiel.measure.board.benchmark import MOST_DEALS, NAME, DealSet, parse_deals
 from gamespiel.measure.journal import Journal, Row
-from task_gym.files import NO_JSON, explain_json, write_atomically
+from task_gym.files import NO_JSON, explain_json, read_finite, write_atomically
 
 try:
     import fcntl
@@ -276,7 +276,7 @@ def parse_board(content: bytes, where: str) -> dict[str, Any]:
     """
     try:
         found = json.loads(
-            content.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_read_object
+            content.decode("utf-8"), parse_constant=read_finite, object_pairs_hook=_read_object
         )
         _check_depth(found)
         data = _join_about(found)
@@ -300,10 +300,6 @@ def _explain_shape(error: ValidationError) -> str:
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place or 'it'}: {first['msg']}, not {first['input']!r:.60}"
-
-
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no number that a board can have")
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from gamespiel.measure.board.results import summarize
 from gamespiel.measure.journal import Journal, Row
 from gamespiel.measure.options import EndpointOptions, check_least
 from gamespiel.measure.play import MatchPlayer
+from gamespiel.report.console import make_console
 from gamespiel.report.text import print_plain
 from gamespiel.stopping import interrupting
 from gamespiel.tracks import MASKED
@@ -115,7 +116,7 @@ def play_board(options: BoardOptions, console: Console | None = None) -> dict[st
         TaskGymError: the agents, the deals or the file are not as asked, or an endpoint is away.
         KeyboardInterrupt: a signal; what was played is kept, and the board is written.
     """
-    console = console or Console()
+    console = console or make_console()
     if not options.agents:
         return show_board(options.path)
     agents = read_agents(options.agents, options.track)

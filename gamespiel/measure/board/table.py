@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.text import Text
 
 from gamespiel.report.tables import Grid
-from gamespiel.report.text import make_harmless
 
 NOTE = (
     "score: mean over the tasks that the agent entered, each with the same weight, with a 95% interval that "
@@ -35,7 +34,7 @@ def print_board(console: Console, data: Mapping[str, Any]) -> None:
                 least=20,
             )
             for name in order_agents(found):
-                table.add_row(Text(make_harmless(labels[name])), *describe_agent(found, name))
+                table.add_row(Text(labels[name]), *describe_agent(found, name))
             console.print(table)
     console.print(Text(NOTE))
 

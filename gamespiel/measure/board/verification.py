@@ -45,6 +45,7 @@ from gamespiel.measure.board.results import MOST_FAULTS, summarize
 from gamespiel.measure.board.run import list_versions
 from gamespiel.measure.journal import Row
 from gamespiel.measure.play import Match
+from gamespiel.report.console import make_console
 from gamespiel.tracks import MASKED, UNLISTED
 from task_gym.errors import TaskGymError, shown
 from task_gym.opponents import opponent_searches
@@ -107,7 +108,7 @@ def verify_board(
         BoardError: it is no board at all.
         VerificationError: something is wrong; it was printed.
     """
-    console = console or Console()
+    console = console or make_console()
     if not 1 <= processes <= 256:
         raise InvalidValueError(f"--processes must be 1 … 256, not {processes}")
     agents = []

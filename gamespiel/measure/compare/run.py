@@ -32,6 +32,7 @@ from gamespiel.measure.play import (
     make_policy_player,
     require_played,
 )
+from gamespiel.report.console import make_console
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import name_results, reserve_results, write_json
 from gamespiel.report.text import print_plain
@@ -53,7 +54,7 @@ def compare(options: CompareOptions, console: Console | None = None) -> dict[str
         EndpointError: an endpoint is away or refuses requests; the message says what is kept.
         TaskGymError: the agents or the tasks cannot be compared as asked.
     """
-    console = console or Console()
+    console = console or make_console()
     options = _settle(options, console)
     kind = kind_of(options.config.env)
     deals = kind.player.draw_deals(options.config.env, options.num_episodes, options.config.run.seed)

@@ -101,7 +101,9 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Ca
     assert main(["replay", str(tmp_path), "--html", str(out)]) == 0
     assert "shows the first 1 of 3 episodes" in " ".join(capsys.readouterr().out.split())
     assert len(data_of(out.read_text(encoding="utf-8"))) == 1
+    monkeypatch.setattr("gamespiel.replay.page.LONGEST", 10)  # a position of kuhn poker has more
     for argv, message in (
+        (["replay", str(tmp_path), "--html", str(out)], "game 1 cannot be replayed: its positions have more"),
         (["replay", str(tmp_path / "none.jsonl")], "no games in"),
         (["replay", str(tmp_path), "--html", "page.htm"], "--html must end in .html, not 'page.htm'"),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.panel import Panel
 from rich.text import Text
 
+from gamespiel.report.console import make_console
 from gamespiel.report.endpoints import rows_of
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import name_results
 from gamespiel.report.tables import Grid, make_pairs_table, summary_table
-from gamespiel.report.text import format_duration, keep_last_lines, make_harmless
+from gamespiel.report.text import format_duration, keep_last_lines, print_json
 from gamespiel.training.dashboard import GRID, Dashboard, Pace, plain_line, sparkline
 from gamespiel.training.measures import pair_scores
 from tests.gamespiel.runs import quiet, shown
@@ -46,7 +49,7 @@ def clock() -> Clock:
 
 
 def terminal(width: int = 80) -> Console:
-    return Console(file=io.StringIO(), width=width, height=40, force_terminal=True, legacy_windows=False)
+    return make_console(file=io.StringIO(), width=width, height=40, force_terminal=True, legacy_windows=False)
 
 
 def test_plain_line() -> None:
@@ -179,14 +182,12 @@ def test_a_resumed_runs_first_step_is_not_the_first(clock: Clock) -> None:
         assert "under way: 5 of 10 turns learned from, each once per pass" in view(dashboard)
 
 
-@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
-def test_the_cursor_comes_back(error: type[BaseException] | None, clock: Clock) -> None:
+def test_the_cursor_comes_back(clock: Clock) -> None:
     console = terminal()
     with suppress(KeyboardInterrupt), Dashboard(3, console=console, clock=clock) as dashboard:
         dashboard.update({"step": 1})
         dashboard.message("checkpoint \x1b[31mwritten")
-        if error is not None:
-            raise error
+        raise KeyboardInterrupt
     output = shown(console)
     assert output.count("\x1b[?25l") == 1 and output.endswith("\x1b[?25h")
     assert "checkpoint \\x1b[31mwritten\n" in output  # above the display
@@ -223,11 +224,24 @@ def test_durations_and_sparklines() -> None:
     assert sparkline([0.0, 1.0, 7.0]) == "▁▂█" and sparkline([2.0, 2.0]) == "▁▁"
 
 
-def test_text_is_made_harmless() -> None:
-    """Before the tab there are 25 characters as shown, and tabs stop at multiples of 4."""
-    assert make_harmless("a\x1b[2J\x1b]0;title\x07b\tc\rd\u202ee♠") == (
-        "a\\x1b[2J\\x1b]0;title\\x07b   c\\rd\\u202ee♠"
-    )
+def test_no_text_is_obeyed_by_a_terminal() -> None:
+    """Rich itself leaves out bells and returns; its own colours stay. Tabs stop at multiples of 4."""
+    file = io.StringIO()
+    console = make_console(file=file, width=80, color_system="standard", force_terminal=True)
+    text = Text("a\tb\x1b[2J\x1b]0;t\x07\x9b\rd\u202ee♠", style="red")
+    console.print(text)
+    assert file.getvalue() == "\x1b[31ma   \x1b[0m\x1b[31mb\\x1b[2J\\x1b]0;t\\x9bd\\u202ee♠\x1b[0m\n"
+    console.print(Panel.fit("\x1b[2J"))
+    assert "\x1b[2J" not in file.getvalue()
+
+
+def test_json_is_ascii_where_a_terminal_would_obey(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"a": "\x1b\x9b\u202e é"})
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"a": "\x1b\x9b\u202e é"} and "\\u009b\\u202e é" in out
+
+
+def test_last_lines_are_kept() -> None:
     assert keep_last_lines("\n1\n2\n3\n4\n", 3) == "…\n3\n4"
     assert keep_last_lines("1\n2\n3", 3) == "1\n2\n3"
 
