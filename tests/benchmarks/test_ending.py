@@ -22,12 +22,13 @@ SMALLEST: dict[str, str] = {
     "matches": "leduc_poker mcts:2x1 mcts:3x1 --games 4",
     "gpu.check": "--small --stages facts graphs",
     "coverage": "--families 1",
+    "env_speed": "--games leduc_poker goofspiel --seconds 0.01",
     "promotion": "--runs 2",
     "scores": "--games goofspiel --agents random --episodes 1",
     "trace_scores": "--families sorting --tasks 2",
 }
 """Benchmarks that are quick with their smallest settings."""
-OTHERS = {"advantages", "curricula", "env_speed", "learning_speed", "scale", "trace_learning", "train_speed"}
+OTHERS = {"advantages", "curricula", "learning_speed", "scale", "trace_learning", "train_speed"}
 """Benchmarks that train or take long. Each has a test file of its own."""
 
 
@@ -101,21 +102,17 @@ def test_keep_overwrites_the_kept_files_from_any_directory(
     assert list(cwd.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", ["--out", "--output"])
-@pytest.mark.parametrize(
-    ("given", "path"),
-    [
-        ("new/folder", "new/folder/sample.json"),
-        ("new/mine.json", "new/mine.json"),
-        ("old.json", "old.json/sample.json"),
-    ],
-)
-def test_a_place_of_ones_own(option: str, given: str, path: str, cwd: Path) -> None:
+def test_a_place_of_ones_own(cwd: Path) -> None:
     (cwd / "old.json").mkdir()  # a folder, whatever it is called
-    for number in range(2):
-        sample([option, given], number, picture)
-        assert json.loads((cwd / path).read_text())["number"] == number
-        assert (cwd / path).with_suffix(".png").read_text() == f"a picture of {number}"
+    for option, given, path in (
+        ("--out", "new/folder", "new/folder/sample.json"),
+        ("--output", "new/mine.json", "new/mine.json"),
+        ("--out", "old.json", "old.json/sample.json"),
+    ):
+        for number in range(2):
+            sample([option, given], number, picture)
+            assert json.loads((cwd / path).read_text())["number"] == number
+            assert (cwd / path).with_suffix(".png").read_text() == f"a picture of {number}"
     assert not (cwd / "runs").exists()
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from benchmarks import env_speed
@@ -45,20 +42,3 @@ def test_ratios_are_medians_over_rounds() -> None:
     games = {"a": one, "b": {"over_bare": {"raw": 0.7}, "raw_over": {}}}
     assert overview(games)["raw"] == {"least": 0.5, "median": 0.6}
     assert overview(games)["other"] == {"least": 10.0, "median": 10.0}
-
-
-def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "new" / "speed.json"
-    games = ["leduc_poker", "goofspiel"]
-    results = env_speed.main(["--games", *games, "--seconds", "0.01", "--output", str(path)])
-    printed = capsys.readouterr().out.splitlines()
-    assert json.loads(printed[-1]) == results == json.loads(path.read_text())
-    assert list(results) == ["benchmark", "machine", "opponent", "rules", "seconds", "games", "overall"]
-    assert {"cpu", "cores", "python", "date", "gymnasium", "open-spiel"} <= set(results["machine"])
-    assert list(results["games"]) == games
-    for one in results["games"].values():
-        assert set(one) == {"decisions", "per_cpu_second", "per_second", "over_bare", "raw_over"}
-        assert set(one["over_bare"]) == {"raw", "gym_make", "reseeded"}
-        assert set(one["raw_over"]) == {"rl_environment"}
-        assert all(rate > 0 for rate in one["per_cpu_second"].values())
-    assert "leduc_poker: 6 decisions alike" in printed

@@ -10,12 +10,7 @@ import pytest
 import torch
 
 from benchmarks.gpu import check
-from benchmarks.gpu.shapes import (
-    SMALL,
-    CountOperations,
-    RowReader,
-    make_engine,
-)
+from benchmarks.gpu.shapes import SMALL, CountOperations, RowReader, make_engine
 from gamespiel.agents.engines.kernels import NAMES
 from gamespiel.agents.models.architectures import KNOWN
 
@@ -51,6 +46,7 @@ def find_errors(value: Any) -> list[str]:
 def test_stages_run_on_small_models(stages: list[str], tmp_path: Path) -> None:
     arguments = ["--small", "--seconds", "3600", "--out", str(tmp_path), "--stages", *stages]
     results = check.main(arguments)
+    assert set(KEYS) == set(check.STAGES) - {"smollm2"}
     assert list(results["stages"]) == stages and find_errors(results) == []
     for name in stages:
         assert set(results["stages"][name]) >= KEYS[name] | {"stage_seconds"}, name
@@ -63,10 +59,6 @@ def test_stages_run_on_small_models(stages: list[str], tmp_path: Path) -> None:
         assert (
             rows["bfloat16"]["log_prob_difference_max"] < 0.05 and rows["bfloat16"]["gradient_relative"] < 0.1
         )
-
-
-def test_every_stage_is_checked() -> None:
-    assert set(KEYS) == set(check.STAGES) - {"smollm2"}
 
 
 def test_a_stage_that_fails_does_not_cost_the_others(
@@ -88,11 +80,6 @@ def test_large_models_need_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert "PyTorch finds no GPU; add --small" in capsys.readouterr().err
 
 
-def make_reader(layers: int, tokens: int) -> RowReader:
-    config = {**KNOWN["HuggingFaceTB/SmolLM2-135M-Instruct"], **SMALL, "num_hidden_layers": layers}
-    return RowReader(make_engine(config, "cpu", rank=1), tokens)
-
-
 def test_operations_are_counted_without_views() -> None:
     x = torch.ones(4)
     with CountOperations() as counted:
@@ -100,25 +87,23 @@ def test_operations_are_counted_without_views() -> None:
     assert counted.count == 2
 
 
-def test_padded_rows_and_flexattention_give_the_trainers_states() -> None:
+def test_padded_rows_and_flexattention_give_the_trainers_states_and_gradients() -> None:
     from torch.nn.attention.flex_attention import flex_attention
 
-    reader = make_reader(2, tokens=200)
-    expected, n = reader.read_eager().detach(), len(reader.tree.tokens)
+    config = {**KNOWN["HuggingFaceTB/SmolLM2-135M-Instruct"], **SMALL}
+    reader = RowReader(make_engine(config, "cpu", rank=1), tokens=200)
+    n = len(reader.tree.tokens)
     assert reader.padded.shape[1] > n
-    torch.testing.assert_close(reader.read_padded()[:n].detach(), expected, atol=2e-6, rtol=1e-5)
-    with torch.no_grad():
-        flexible = reader.read_flexibly(flex_attention)
-    torch.testing.assert_close(flexible[:n], expected, atol=2e-6, rtol=1e-5)
-
-
-def test_gradients_of_a_padded_row_are_the_same() -> None:
-    found = []
-    reader = make_reader(1, tokens=150)
+    states, gradients = [], []
     for read in (reader.read_eager, reader.read_padded):
         reader.zero_grad()
-        read()[: len(reader.tree.tokens)].square().sum().backward()
-        found.append([parameter.grad.clone() for parameter in reader.adapters if parameter.grad is not None])
-    assert len(found[0]) == len(list(reader.adapters)) > 0
-    for one, other in zip(*found, strict=True):
+        states.append(read()[:n])
+        states[-1].square().sum().backward()
+        gradients.append([p.grad.clone() for p in reader.adapters if p.grad is not None])
+    with torch.no_grad():
+        states.append(reader.read_flexibly(flex_attention)[:n])
+    for other in states[1:]:
+        torch.testing.assert_close(other, states[0], atol=2e-6, rtol=1e-5)
+    assert len(gradients[0]) == len(list(reader.adapters)) > 0
+    for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)

@@ -10,10 +10,7 @@ import gymnasium as gym
 import pytest
 
 from benchmarks import trace_learning
-from benchmarks.trace_learning import (
-    HiddenProgram,
-    configuration,
-)
+from benchmarks.trace_learning import HiddenProgram, configuration
 from gamespiel.config import ConfigError
 
 

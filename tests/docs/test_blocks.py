@@ -93,7 +93,10 @@ def test_versions_of_comparisons_are_those_that_are_pinned() -> None:
         assert f"\n{name}=={version}\n" in pins
 
 
-@pytest.mark.parametrize("section", find_sections("plug-in"))
+SECTIONS = [name for name in find_sections("plug-in") if name != "TRL"]
+
+
+@pytest.mark.parametrize("section", [*SECTIONS, pytest.param("TRL", marks=pytest.mark.trains)])
 def test_plug_in_runs(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if section in PLUGGED:

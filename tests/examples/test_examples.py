@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.registries import registries
+
+__all__ = ["registries"]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -17,16 +22,32 @@ SCRATCH = "ppo_from_scratch.py"  # a whole trainer; tests/examples/test_scratch.
 
 
 @pytest.fixture
-def run(tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """Returns the output of the example that the test names, run in an empty folder."""
+def run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    registries: None,
+    request: pytest.FixtureRequest,
+) -> str:
+    """Returns the output of the example that the test names, run in an empty folder.
+
+    It is a process of its own if the test is marked so, or trains. Else it runs in this process, which has
+    imported the libraries.
+    """
     name, needs = request.param
     if needs is not None:
         pytest.importorskip(needs)
-    command = [sys.executable, EXAMPLES / name]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
+    if {"launch", "trains"} & {mark.name for mark in request.node.iter_markers()}:
+        command = [sys.executable, EXAMPLES / name]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        printed = done.stdout
+    else:
+        monkeypatch.chdir(tmp_path)
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        printed = capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []  # an example leaves no files behind
-    return done.stdout
+    return printed
 
 
 def example(name: str, needs: str | None = None) -> pytest.MarkDecorator:
@@ -126,6 +147,8 @@ def test_self_play_approaches_the_equilibrium(run: str) -> None:
     assert bets == pytest.approx(equilibrium, abs=0.25)
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 @example("trace_scores.py")
 def test_trace_scores(run: str) -> None:
     truth = run.split("The true output:\n\n")[1].split("\n\n")[0].splitlines()

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from tests.examples.test_examples import example, run
+from tests.registries import registries
 
-__all__ = ["run"]
+__all__ = ["registries", "run"]
 
 pytestmark = pytest.mark.launch
 

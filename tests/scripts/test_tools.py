@@ -11,7 +11,7 @@ import pytest
 
 from scripts import fetch_qwen_vocabulary as script
 from scripts.check_pythons import install_by_uv, interpreter, others
-from scripts.select_tests import ROOMS, find_importers, main, select_tests
+from scripts.select_tests import find_importers, select_tests
 
 SOURCES = {
     "task_gym/ids.py": "",
@@ -47,18 +47,6 @@ SOURCES = {
 )
 def test_a_change_selects_the_tests_of_what_imports_it(changed: str, selected: list[str]) -> None:
     assert sorted(select_tests(find_importers({changed}, SOURCES), SOURCES)) == selected
-
-
-def test_a_room_selects_its_tests_and_those_that_import_it() -> None:
-    room = {file for file in SOURCES if "agents/" in file}
-    assert select_tests(room, SOURCES) == {"tests/agents/test_policy.py"}
-
-
-def test_an_unknown_room_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--room", "trace"])
-    said = capsys.readouterr().err
-    assert "'trace'" in said and all(room in said for room in ROOMS)
 
 
 OWN = f"3.{sys.version_info.minor}"

@@ -207,7 +207,9 @@ def test_responses_that_are_too_long_or_compressed_are_given_up(
             ask(stub, Patience(20.0, 20.0, Retries(tries=1, first=0.5)))
 
 
-def test_upstreams_patience_repeats_no_refusal(stub: ModelStub) -> None:
+def test_upstreams_patience_repeats_no_refusal_but_a_stream_that_broke(stub: ModelStub) -> None:
+    stub.faults = [cut_off]
+    assert ask(stub, UPSTREAM["game"]) == ("7", [1.0])
     for kind, tries in (("game", 11), ("trace", 1)):
         stub.asked.clear()
         stub.faults = [status(429)]
@@ -309,11 +311,6 @@ def test_responses_that_are_completions_or_none(stub: ModelStub, name: str) -> N
     else:
         assert ask(stub, UPSTREAM["game"]) == (upstreams, [])
     assert len(stub.asked) == 1
-
-
-def test_evaluate_asks_again_for_a_stream_that_broke_as_upstream_does(stub: ModelStub) -> None:
-    stub.faults = [cut_off]
-    assert ask(stub, UPSTREAM["game"]) == ("7", [1.0])
 
 
 def test_endpoint_names_have_a_model_and_a_url() -> None:

@@ -39,11 +39,14 @@ Capsys = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs that differ in the learning rate, and one that was stopped."""
+    """A run, one of another learning rate and seed (by its files alone), and one that was stopped."""
     folder = tmp_path_factory.mktemp("runs")
     more = {"ppo__num_train_steps": "3", "run__eval_steps": "2", "run__eval_episodes": "2"}
     train_quietly(small(folder / "a", **more))
-    train_quietly(small(folder / "b", **more, ppo__learning_rate="0.001", run__seed="4"))
+    shutil.copytree(folder / "a", folder / "b")
+    config = (folder / "b" / "config.yaml").read_text().replace("  seed: 3\n", "  seed: 4\n")
+    (folder / "b" / "config.yaml").write_text(re.sub("learning_rate: .*", "learning_rate: 0.001", config))
+    add_reward(folder / "b", step=1, more=0.25)
     shutil.copytree(folder / "a", folder / "stopped")
     summary = folder / "stopped" / "summary.json"
     summary.write_text(json.dumps({"before": {}}))
@@ -53,6 +56,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for file in ("metrics.jsonl", "config.yaml"):
             os.utime(folder / name / file, (10**9 + seconds, 10**9 + seconds))
     return folder
+
+
+def add_reward(run: Path, step: int, more: float) -> float:
+    """Changes the reward of a step in a run's metrics; returns what it was."""
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    before: float = rows[step - 1]["rollout/reward"]
+    rows[step - 1] |= {"rollout/reward": before + more, "time/step": -1.0}
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return before
 
 
 def test_runs_are_listed_the_newest_first(runs: Path, capsys: Capsys) -> None:
@@ -103,12 +115,10 @@ def test_two_runs_part_where_their_metrics_differ(runs: Path, tmp_path: Path, ca
     assert find_first_difference(first, read_run(runs / "stopped")) is None  # of the steps that both have
     other = tmp_path / "other"
     shutil.copytree(runs / "a", other)
-    lines = (other / "metrics.jsonl").read_text().splitlines()
-    changed = json.loads(lines[1]) | {"rollout/reward": 0.123, "time/step": -1.0}
-    (other / "metrics.jsonl").write_text("\n".join([lines[0], json.dumps(changed), lines[2]]) + "\n")
+    before = add_reward(other, step=2, more=0.5)
     parting = find_first_difference(first, read_run(other))
     assert parting is not None and parting.step == 2
-    assert parting.metrics == [("rollout/reward", json.loads(lines[1])["rollout/reward"], 0.123)]
+    assert parting.metrics == [("rollout/reward", before, before + 0.5)]
     assert main(["runs", "diff", str(runs / "a"), str(other)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "the configurations are equal, but for the folders" in said
@@ -172,9 +182,7 @@ def test_seeds_are_a_band_and_other_keys_another_curve(runs: Path, tmp_path: Pat
     shutil.copytree(runs / "a", other)
     text = (other / "config.yaml").read_text()
     (other / "config.yaml").write_text(text.replace("  seed: 3\n", "  seed: 9\n"))
-    lines = [json.loads(line) for line in (other / "metrics.jsonl").read_text().splitlines()]
-    lines[1]["rollout/reward"] += 0.5
-    (other / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    add_reward(other, step=2, more=0.5)
     first, again, changed = (read_run(place) for place in (runs / "a", other, runs / "b"))
     groups = group_seeds([first, again, changed])
     assert [group.label for group in groups] == ["a, 2 seeds", "learning_rate 0.001"]
@@ -271,33 +279,25 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     return figures
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [],
-        [{"step": 1, "decisions": 5, "rollout/reward": None, "train/entropy": 1.0}, {"step": 2}],
-    ],
-)
-def test_robust_to_missing_keys(rows: list[dict[str, object]], tmp_path: Path) -> None:
-    path = write(tmp_path / "metrics.jsonl", rows)
-    path.write_text(path.read_text() + '{"step": 3, "roll')  # a line that a kill cut
+def test_a_metric_of_some_steps_is_drawn_as_joined_points(tmp_path: Path, figures: list[Figure]) -> None:
+    """Steps 1, 10 and 20 of 25: a line through all rows would have no two neighbours to join.
+
+    Other values are missing, too, and a kill has cut the last line.
+    """
+    rows: list[dict[str, object]] = [{"step": s, "rollout/reward": 0.5} for s in range(1, 26)]
+    for step in (1, 10, 20):
+        rows[step - 1] |= {"train/kl_ref": step / 100, "rollout/reward": None}
+    path = write(tmp_path / "metrics.jsonl", [*rows, {"step": 26}])
+    path.write_text(path.read_text() + '{"step": 27, "roll')
     with Image.open(learning_curve(path, tmp_path / "new" / "curve.png")) as image:
         assert image.size == (1200, 768)
-
-
-def test_a_metric_of_some_steps_is_drawn_as_joined_points(tmp_path: Path, figures: list[Figure]) -> None:
-    """Steps 1, 10 and 20 of 25: a line through all rows would have no two neighbours to join."""
-    rows = [{"step": s, "rollout/reward": 0.5} for s in range(1, 26)]
-    for step in (1, 10, 20):
-        rows[step - 1]["train/kl_ref"] = step / 100
-    learning_curve(write(tmp_path / "metrics.jsonl", rows), tmp_path / "curve.png")
     (line,) = figures[0].axes[1].get_lines()
     assert (list(line.get_xdata()), list(line.get_ydata())) == ([1, 10, 20], [0.01, 0.1, 0.2])
     assert line.get_marker() == "."
 
 
 def test_without_space_the_last_picture_remains(tmp_path: Path) -> None:
-    path, png = write(tmp_path / "metrics.jsonl", [{"step": 1}]), tmp_path / "curve.png"
+    path, png = write(tmp_path / "metrics.jsonl", []), tmp_path / "curve.png"  # of a run without steps, too
     png.write_bytes(b"older")
     with files_of_at_most(1000), pytest.raises(OSError, match=r"File too large: '.*/curve\.png'"):
         learning_curve(path, png)

@@ -164,10 +164,8 @@ def test_a_history_that_ends_within_a_simultaneous_move_is_named(tmp_path: Path)
 
 LINES: dict[str, tuple[Any, str]] = {
     "a list": (b"[]", "it: Input should be a valid dictionary"),
-    "no turns": ({"turns": None}, "turns: Input should be a valid list"),
     "a turn without an answer": ({"turns": [{}]}, "turns.0.observation: Field required"),
     "a seat as text": ({"seat": "0"}, "seat: Input should be a valid integer"),
-    "parameters as a list": ({"params": []}, "params: Input should be a valid dictionary"),
     "messages without roles": ({"conversation": [{}]}, "conversation.0.role: Field required"),
 }
 

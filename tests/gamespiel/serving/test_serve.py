@@ -76,7 +76,6 @@ def test_recorded_sessions_are_answered_as_upstream_does(server: str) -> None:
     ("method", "kwargs", "status", "message"),
     [
         ("reset", {"task_id": -1}, 400, "task id: -1 was given"),
-        ("reset", {"task_id": 0, "seed": "x"}, 400, "seed: 'x' was given"),
         ("reset", {"task_id": 0, "opponent": "policy:/etc/passwd"}, 400, "opponent: 'policy:/etc/passwd'"),
         ("reset", {"task_id": 0, "opponent": "open"}, 400, "opponent: 'open' was given"),
         ("reset", {"task_id": LEDUC, "opponent": "mcts:9999x9999"}, 400, "at most 1000000 rollouts"),
@@ -353,22 +352,20 @@ SLOW = b"POST /call HTTP/1.1\r\nhost: a\r\nx-slow: "
 BODY = b"POST /call HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"
 
 
-@pytest.mark.parametrize(
-    ("said", "answers"),
-    [(b"", 0), (SLOW, 0), (WHOLE + BODY, 1)],
-    ids=["nothing", "half a head", "half a body after a request"],
-)
 def test_a_request_that_does_not_arrive_is_not_waited_for(
-    said: bytes, answers: int, here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
+    here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nothing, half a head, and half a body after a request."""
     monkeypatch.setattr(http, "ARRIVAL", 1.0)
     url, _ = here
-    with connect(url) as client:
-        client.sendall(said)
-        heard = bytearray()
-        while piece := client.recv(1 << 16):  # raises TimeoutError if the server goes on waiting
-            heard += piece
-    assert heard.count(b"HTTP/1.1 200") == answers
+    with connect(url) as silent, connect(url) as slow, connect(url) as broken:
+        slow.sendall(SLOW)
+        broken.sendall(WHOLE + BODY)
+        for client, answers in ((silent, 0), (slow, 0), (broken, 1)):
+            heard = bytearray()
+            while piece := client.recv(1 << 16):  # raises TimeoutError if the server goes on waiting
+                heard += piece
+            assert heard.count(b"HTTP/1.1 200") == answers
     assert call(url, "reset", task_id=LEDUC, seed=0, opponent="first")[0] == 200
 
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -29,11 +30,11 @@ from task_gym.processes import OFFERED
 from task_gym.remote.protocol import Failure, read_reply, read_result
 from tests.game_gym.play import LEDUC, episode, make
 from tests.gamespiel.endpoints.models import ModelStub
+from tests.gamespiel.runs import marked
 from tests.gamespiel.serving.servers import ask, call, served, serving
 from tests.trace_gym.rows import PATH
 from trace_gym.backends import make_backend
 from trace_gym.envs.text import CodeTraceEnv
-from trace_gym.sandbox import trouble
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
@@ -171,7 +172,7 @@ def test_a_call_is_given_up_ten_seconds_after_its_timeout(monkeypatch: pytest.Mo
         assert "longer than its timeout of 1 s and 0.3 s more" in body["result"]["error"]
 
 
-@pytest.mark.parametrize("opponent", ["mcts:1000x1000", "mcts-python:1000x1000"])
+@pytest.mark.parametrize("opponent", marked(["mcts:1000x1000", "mcts-python:1000x1000"], ["mcts:1000x1000"]))
 @pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
 def test_a_search_beyond_the_timeout_has_upstreams_result(opponent: str) -> None:
     """In chess player 1 begins, here the opponent: its search would take an hour."""
@@ -191,33 +192,37 @@ def test_a_search_beyond_the_timeout_has_upstreams_result(opponent: str) -> None
 
 
 REFUSED = [
-    ("opponent", "nobody", "leduc_poker"),
-    ("opponent", None, "leduc_poker"),
-    ("task_id", "200000000", "unknown"),  # as a text only for reset
-    ("task_id", 200000000.5, "unknown"),
-    ("seed", 1.5, "leduc_poker"),
-    ("base_url", 5, "leduc_poker"),
+    ("opponent", "openai:m@http://h", "opponent: 'openai:m@http://h' was given", "leduc_poker"),
+    ("opponent", None, "opponent: None was given", "leduc_poker"),
+    ("task_id", "200000000", "task id: '200000000' was given", "unknown"),  # as a text only for reset
+    ("task_id", 200000000.5, "task id: 200000000.5 was given", "unknown"),
+    ("seed", 1.5, "seed: 1.5 was given", "leduc_poker"),
+    ("base_url", 5, "endpoint: model ", "leduc_poker"),
+    ("base_url", "file:///etc/passwd", "' at 'file:///etc/passwd' was given", "leduc_poker"),
+    ("api_key", 5, "api_key: no text was given", "leduc_poker"),
+    ("api_key", "k3y\n", "the key for http://h/v1 has a space", "leduc_poker"),
+    ("collect_logprobs", "yes", "collect_logprobs: 'yes' was given", "unknown"),
 ]
-"""Arguments of upstream's ``evaluate``, of which the game is played by nobody, and the name in its result."""
+"""Arguments of ``evaluate`` with which no game is played, the error, and the game's name in the result."""
 
 
-@pytest.mark.parametrize(("name", "value", "game"), REFUSED)
+@pytest.mark.parametrize(("name", "value", "error", "game"), REFUSED)
 def test_evaluate_answers_wrong_arguments_with_a_result(
-    server: str, name: str, value: Any, game: str
+    server: str, name: str, value: Any, error: str, game: str
 ) -> None:
     asked = {"task_id": LEDUC, "seed": 0, "base_url": "http://h/v1", "opponent": "random", name: value}
     status, body = ask(f"{server}/evaluate", asked)
     result = body["result"]
     extra = result["extra"]
     assert (status, body["status"], body["error"]) == (200, "success", None)
-    assert f"{name.replace('base_url', 'endpoint').replace('task_id', 'task id')}: " in result["error"]
+    assert error in result["error"]
     assert (result["task_name"], result["score"], result["success"]) == (f"openspiel:{game}", 0.0, False)
     assert (extra["conversation"], extra["game_name"], extra["all_returns"]) == ([], game, None)
     assert [extra[key] for key in ("task_id", "seed", "opponent_type")] == [
         asked["task_id"], asked["seed"], asked["opponent"],
     ]  # fmt: skip
     assert extra["usage"]["total_tokens"] == 0
-    with pytest.raises(Failure, match="was given") as failed:
+    with pytest.raises(Failure, match=re.escape(error)) as failed:
         read_result(result)
     assert failed.value.kind == "refused"
 
@@ -288,8 +293,8 @@ def test_a_server_can_play_upstreams_search(seed: int) -> None:
 # -- local and served play ---------------------------------------------------------------------------------
 
 
-SAMPLE = ("goofspiel", "leduc_poker", "hearts", "phantom_ttt")
-"""Hidden cards, simultaneous moves, four seats, and a game that upstream plays wrong."""
+SAMPLE = ("goofspiel", "leduc_poker", "phantom_ttt")
+"""Simultaneous moves, hidden cards, and a game that upstream plays wrong."""
 
 
 def shown(record: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -309,22 +314,14 @@ def compare(games: str, **arguments: Any) -> None:
     assert shown(episode(there, seed)) == shown(episode(here, seed))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *({"task_id": TABLE.index(game) * 100_000_000 + 1, "seed": 7, "max_turns": 12} for game in SAMPLE),
-        {"task_id": LEDUC, "seed": 2, "opponent": "mcts:20x2", "reward": "upstream", "rules": False},
-    ],
-    ids=[*SAMPLE, "a search and upstream's rewards"],
-)
-def test_a_served_sample_of_games_equals_the_local_one(arguments: dict[str, Any], games: str) -> None:
-    compare(games, **arguments)
+@pytest.mark.parametrize("game", marked(TABLE, SAMPLE))
+def test_a_served_game_equals_the_local_one(game: str, games: str) -> None:
+    compare(games, task_id=TABLE.index(game) * 100_000_000 + 4, seed=4, max_turns=200)
 
 
-@pytest.mark.families
-@pytest.mark.parametrize("index", range(22), ids=TABLE)
-def test_every_game(index: int, games: str) -> None:
-    compare(games, task_id=index * 100_000_000 + 4, seed=4, max_turns=200)
+def test_a_game_that_is_cut_a_search_and_upstreams_rewards_are_those_of_local_play(games: str) -> None:
+    compare(games, task_id=TABLE.index("hearts") * 100_000_000 + 1, seed=7, max_turns=12)
+    compare(games, task_id=LEDUC, seed=2, opponent="mcts:20x2", reward="upstream", rules=False)
 
 
 def test_illegal_actions_are_counted_here(games: str) -> None:
@@ -386,26 +383,14 @@ def test_traces(scoring: str, traces: str) -> None:
 # -- traces: a data set with user namespaces and without, debug prints, and upstream's question ------------
 
 
-ROWS = ServeOptions(env="trace", source=str(PATH))
-
-
 def test_rows_of_a_data_set_are_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_calls, "trouble", lambda level: f"{level} are forbidden")
-    rows = TraceActor(ROWS)
+    rows = TraceActor(ServeOptions(env="trace", source=str(PATH)))
     for method in (rows.reset, rows.evaluate):  # not as a failure, after which a client would try again
         with pytest.raises(ArgumentError, match=r"allowed here: 'builtin'; namespaces are forbidden$"):
             method(task_id=1, seed=0)
     asked = TraceActor(ServeOptions(env="trace")).reset(task_id=1, seed=0)
     assert asked["info"]["sandbox"] == "in-process" and not asked["done"]
-
-
-@pytest.mark.skipif(trouble("namespaces") is not None, reason="no user namespaces")
-def test_rows_of_a_data_set_run_in_the_sandbox() -> None:
-    actor = TraceActor(ROWS)
-    asked = actor.reset(task_id=1, seed=0)
-    assert asked["info"]["sandbox"] == "namespaces"
-    answered = actor.step("?", asked["episode_id"])
-    assert (answered["done"], answered["reward"]) == (True, 0.0)
 
 
 @pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")

@@ -19,6 +19,8 @@ from gamespiel.measure.board.verification import Report, inspect_board
 
 TASKS = ("trace/strings", "blackjack", "leduc_poker", "goofspiel")
 AGENTS = ("random", "first", "mcts:4")
+LATER = "2026-12-24:" + "0123456789abcdef" * 4
+"""Deals that are not the fixed ones."""
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -75,6 +77,16 @@ def baselines_board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def models_board(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The board of the embedded model, one deal of each task that it can play."""
+    with pytest.MonkeyPatch.context() as patch:
+        shrink(patch)
+        path = tmp_path_factory.mktemp("board") / "board.json"
+        play(path, "tiny=model:tiny")
+    return path
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A benchmark of few tasks."""
@@ -83,5 +95,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def board(baselines_board: Path, small: None, tmp_path: Path) -> Path:
-    """A copy of the board."""
+    """A copy of the board of baselines."""
     return Path(shutil.copy(baselines_board, tmp_path / "board.json"))
+
+
+@pytest.fixture
+def model_board(models_board: Path, small: None, tmp_path: Path) -> Path:
+    """A copy of the board of the embedded model."""
+    return Path(shutil.copy(models_board, tmp_path / "model.json"))
