@@ -49,8 +49,8 @@ HELD = 8
 """The most bytes of one caller's requests that are under way, in units of ``max_body``."""
 
 MOST_STRUCTURE = 1 << 16
-"""The most bytes of a request that are in none of its texts: as numbers and lists they would take a thousand
-times the memory, and time in which nobody else is answered."""
+"""The most bytes of a request that are in none of its texts: as lists and objects they would take twenty to
+thirty times the memory, and time in which nobody else is answered."""
 
 GRACE = 5
 """Seconds that calls under way have when the server ends; evaluations have none."""

@@ -89,7 +89,7 @@ def test_a_caller_s_requests_under_way_have_so_many_bytes(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("part", ["[],", '"",', "1.5,", '{"":0},', " "])
 def test_a_request_is_texts_and_little_else(part: str) -> None:
-    """Its texts may be long, whatever is in them; 8 MiB of empty lists would be 700 MB."""
+    """Its texts may be long, whatever is in them; 8 MiB of empty lists would be 180 MB."""
     text = json.dumps({"action": 30_000 * '[],"\\\n{:}é'})
     assert parse_object(text.encode()) == json.loads(text)
     with pytest.raises(Refusal, match="more than 65536 bytes beside its texts") as caught:
