@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gamespiel.agents.models.quantization import plain_peft, replace_names
-from gamespiel.overview.plots import learning_curve
 from gamespiel.serving.options import ServeOptions
-from gamespiel.training import run as training
-from tests.gamespiel.runs import small, train_quietly
 from tests.gamespiel.serving.servers import serving
 from tests.threads import one_thread
 
@@ -21,6 +18,11 @@ __all__ = ["one_thread"]
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an uninterrupted run of the small configuration. Tests must not change it."""
+    from gamespiel.agents.models.quantization import replace_names
+    from gamespiel.overview.plots import learning_curve
+    from gamespiel.training import run as training
+    from tests.gamespiel.runs import small, train_quietly
+
     with replace_names(training, learning_curve=learning_curve):
         return train_quietly(small(tmp_path_factory.mktemp("finished") / "run"))
 
@@ -29,13 +31,21 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def no_decoration() -> Iterator[None]:
     """Runs draw no learning curve, which takes as long as their steps. Only ``finished`` has one.
 
-    PEFT writes no model card with each checkpoint, either.
+    PEFT writes no model card with each checkpoint, either. Nobody waits until files are on the disk:
+    a process that is killed leaves them to the system, and no test switches the machine off.
+
+    Modules that do not import the trainer do not wait for it.
     """
-    with plain_peft():
-        from peft import PeftModel
+    training = sys.modules.get("gamespiel.training.run")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "learning_curve", lambda metrics_path, png_path: png_path)
-        patch.setattr(PeftModel, "create_or_update_model_card", lambda model, folder: None)
+        patch.setattr("os.fsync", lambda file: None)
+        if training is not None:
+            from gamespiel.agents.models.quantization import plain_peft
+
+            with plain_peft():
+                from peft import PeftModel
+            patch.setattr(training, "learning_curve", lambda metrics_path, png_path: png_path)
+            patch.setattr(PeftModel, "create_or_update_model_card", lambda model, folder: None)
         yield
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import pickle
 import pkgutil
-from collections.abc import Iterator
-from types import ModuleType
+import sys
+from contextlib import suppress
 from typing import Any
 
 import gymnasium as gym
@@ -122,23 +122,19 @@ def test_it_draws_what_gymnasiums_own_draws() -> None:
 # -- Gymnasium's classes are direct bases of ours: skrl looks at nothing else to recognise an environment --
 
 
-def classes() -> Iterator[type]:
-    """Yields the environments and wrappers that the environments' rooms define, but for vectors."""
-    rooms: list[ModuleType] = [task_gym, game_gym, trace_gym]
-    for room in rooms:
-        for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
-            try:
-                module = importlib.import_module(found.name)
-            except ImportError:  # of a library that is not installed
-                continue
-            for value in vars(module).values():
-                if isinstance(value, type) and value.__module__ == found.name and issubclass(value, gym.Env):
-                    yield value
-
-
-@pytest.mark.parametrize("made", sorted(set(classes()), key=lambda made: made.__qualname__))
-def test_gymnasiums_class_is_a_direct_base(made: type) -> None:
-    assert (gym.Wrapper if issubclass(made, gym.Wrapper) else gym.Env) in made.__bases__
+def test_gymnasiums_class_is_a_direct_base() -> None:
+    """Checks the environments and wrappers that the environments' rooms define, but for vectors."""
+    checked = 0
+    for room in (task_gym, game_gym, trace_gym):
+        for _, name, _ in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            with suppress(ImportError):  # of a library that is not installed
+                importlib.import_module(name)
+            for value in vars(sys.modules.get(name, room)).values():
+                if isinstance(value, type) and value.__module__ == name and issubclass(value, gym.Env):
+                    direct = gym.Wrapper if issubclass(value, gym.Wrapper) else gym.Env
+                    assert direct in value.__bases__, value
+                    checked += 1
+    assert checked > 20
 
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -18,14 +18,14 @@ def test_a_file_is_replaced_in_one_move(tmp_path: Path, monkeypatch: pytest.Monk
     write_atomically(path, "new ♥\n")
     assert path.read_text(encoding="utf-8") == "new ♥\n"
     assert list(tmp_path.iterdir()) == [path]
-    monkeypatch.setattr("os.replace", killed)
+
+    def kill(*paths: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", kill)
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, "newer\n")
     assert path.read_text(encoding="utf-8") == "new ♥\n"
-
-
-def killed(*paths: Path) -> None:
-    raise KeyboardInterrupt
 
 
 @contextmanager

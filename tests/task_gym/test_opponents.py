@@ -7,7 +7,6 @@ import pytest
 from task_gym import opponents
 from task_gym.errors import OpponentError
 from task_gym.opponents import (
-    Opponent,
     Seating,
     SeatView,
     find_opponent,
@@ -26,10 +25,6 @@ class Fixed:
 
     def act(self, view: SeatView) -> int:
         return view.legal_actions()[-1]
-
-
-def other(seating: Seating) -> Opponent:
-    return Fixed(seating)
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +63,7 @@ def test_a_name_is_registered_once_with_a_factory_and_a_rule() -> None:
     register_opponent("last", Fixed)  # the same again is no conflict
     for name in ("last", "open", "a:b", "", "a b", " a", 5, None):
         with pytest.raises(OpponentError, match=f"opponent name {name!r} is taken or not a word"):
-            register_opponent(name, other)  # type: ignore[arg-type]
+            register_opponent(name, lambda seating: Fixed(seating))  # type: ignore[arg-type]
     with pytest.raises(OpponentError, match=r"'made': the factory .* was given"):
         register_opponent("made", None)  # type: ignore[arg-type]
     with pytest.raises(OpponentError, match=r"illegal: 'forfiet' was given, .*; did you mean 'forf"):

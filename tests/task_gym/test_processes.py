@@ -29,8 +29,9 @@ class Evaluate(NamedTuple):
         return eval(self.text)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
+    """A nursery that starts anew whenever a test has ended it."""
     made = Nursery((__name__,), [Preparation("os", "putenv", ("PREPARED", "1"))])
     yield made
     made.close()

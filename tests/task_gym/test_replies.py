@@ -161,15 +161,13 @@ PAIRS = [
 @pytest.mark.attack
 @pytest.mark.parametrize("parser", [first_number, whole_reply, last_named])
 @pytest.mark.parametrize("fragments", PAIRS)
-def test_a_megabyte_is_read_in_linear_time(parser: Parser, fragments: tuple[str, str]) -> None:
-    # Linear code needs 0.3 s of processor time per megabyte. Quadratic code needs 30 s for the quarter, which
-    # comes first so that the test also ends then.
-    for size in (1 << 18, 1 << 20):
-        pair = "".join(fragments)
-        reply = pair * (size // len(pair)) + "x"
-        began = time.process_time()
-        parser(reply, LEGAL, NAMES)
-        assert time.process_time() - began < 10
+def test_a_reply_is_read_in_linear_time(parser: Parser, fragments: tuple[str, str]) -> None:
+    # For a quarter of a megabyte, linear code needs 0.1 s of processor time, and quadratic code 30 s.
+    pair = "".join(fragments)
+    reply = pair * ((1 << 18) // len(pair)) + "x"
+    began = time.process_time()
+    parser(reply, LEGAL, NAMES)
+    assert time.process_time() - began < 2.5
 
 
 class CountedId(int):
@@ -250,9 +248,7 @@ CHESS = {"e4": 1, "Nxe4": 2, "bxc3": 3, "Bxc3": 4, "Qh5+": 5, "Qh4": 6}
 )
 def test_read_name(reply: str, action: int | None) -> None:
     assert read_name(reply, list(CHESS.values()), list(CHESS)) == action
-
-
-def test_read_name_takes_the_first_of_equal_names() -> None:
+    # Of equal names it is the first.
     assert read_name("8/3 6/4", [7, 9], ["8/3 6/4", "8/3 6/4"]) == 7
 
 

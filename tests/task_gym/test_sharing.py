@@ -134,22 +134,12 @@ def test_after_the_block_there_is_a_clear_error() -> None:
                 gone.draw()
 
 
-def _use(sampler: Any, answers: Any) -> None:
+def draw_from(shared: SharedSampler, local: Stages, answers: Any) -> None:
+    drawn = shared.draw()
     try:
-        answers.put((os.getpid(), sampler.draw()))
+        answers.put((os.getpid(), drawn, local.draw()))
     except SamplerError as error:
-        answers.put((os.getpid(), str(error)))
-
-
-def draw_elsewhere(method: str, sampler: Any) -> tuple[int, Any]:
-    """Returns another process, and what it draws."""
-    context = multiprocessing.get_context(method)
-    answers = context.Queue()
-    worker = context.Process(target=_use, args=[sampler, answers])  # type: ignore[attr-defined]
-    worker.start()
-    found = answers.get(timeout=60)
-    worker.join()
-    return found
+        answers.put((os.getpid(), drawn, str(error)))
 
 
 def test_it_always_ends() -> None:
@@ -182,15 +172,19 @@ def test_callers_that_cannot_be_accepted_keep_no_core_busy(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_proxy_works_in_another_process_and_a_local_sampler_refuses_it(method: str) -> None:
-    process, answer = draw_elsewhere(method, stages())
-    assert answer == (
+    context = multiprocessing.get_context(method)
+    answers = context.Queue()
+    with share(stages()) as shared:
+        first = shared.draw()  # this process's connection is not the worker's
+        worker = context.Process(target=draw_from, args=[shared, stages(), answers])  # type: ignore[attr-defined]
+        worker.start()
+        process, second, refusal = answers.get(timeout=60)
+        worker.join()
+        third = shared.draw()
+    assert refusal == (
         f"sampler: a Stages of process {os.getpid()} was used in process {process}, allowed: the process "
         "that made it; share(sampler) returns one for all"
     )
-    with share(stages()) as shared:
-        first = shared.draw()  # this process's connection is not the worker's
-        _, second = draw_elsewhere(method, shared)
-        third = shared.draw()
     twin = stages()
     assert [first, second, third] == [twin.draw() for _ in range(3)]
 

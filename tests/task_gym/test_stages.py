@@ -119,14 +119,6 @@ def test_faults_replays_and_episodes_of_another_stage_leave_the_rate() -> None:
     assert (sampler.stats()["stage"], sampler.stats()["stage_episodes"]) == (0, 0)
 
 
-def test_outcomes_are_applied_in_order_and_a_promotion_ends_the_count() -> None:
-    sampler = stages()
-    starts = [sampler.draw((3, episode)) for episode in range(6)]
-    events = sampler.record([outcome(start, 1) for start in starts])
-    assert [event["episodes"] for event in events] == [4]
-    assert sampler.stats()["stage_episodes"] == 0
-
-
 def test_a_success_score_of_its_own() -> None:
     sampler = stages(success_scores={"2048": 0.3, 12: 0.9})
     play(sampler, 0.3, 0.31, game="2048")
@@ -189,7 +181,6 @@ def test_ranges_for_the_environment() -> None:
     ("change", "message"),
     [
         ({"kind": "failures"}, r"state: kind 'failures' was given, allowed: this sampler's, 'stages'"),
-        ({"seed": 5}, r"state: seed 5 was given, allowed: this sampler's, 0"),
         ({"names": ["a"]}, r"state: names \['a'\] was given"),
         ({"results": [1] * 5}, r"5 results were given, allowed: at most 4"),
         ({"more": 1}, r"state: \['draws'.*'more'"),
@@ -213,10 +204,8 @@ def test_the_state_of_another_sampler_is_refused(change: dict[str, Any], message
         ({"stages": [Stage("a", [0, 1], [2])]}, r"stage 'a': task_id_range and task_ids were given"),
         ({"stages": [Stage("a", threshold=1.5)]}, r"stage 'a': threshold: 1.5 was given"),
         ({"stages": [Stage("a", threshold=0), Stage("b")]}, r"threshold 0.0 was given, allowed: .* above 0"),
-        ({"stages": [Stage("a", min_episodes=0)]}, r"min_episodes: 0 was given"),
         ({"promote": "luck"}, r"promote: 'luck' was given, allowed: 'rate', 'confidence'"),
         ({"progression_window": 0}, r"progression_window: 0 was given"),
-        ({"earlier_share": 2}, r"earlier_share: 2 was given"),
         ({"demote": 0.5}, r"demote: 0.5 was given, allowed: numbers below the lowest threshold, 0.5"),
         ({"success_scores": {"2048": 1.0}}, r"success_scores: '2048': 1.0 was given, allowed: .* below 1"),
     ],

@@ -72,10 +72,10 @@ def test_one_mean_in_twenty_is_rejected_at_most(planned: bool) -> None:
 
 
 def test_the_mean_of_a_mixture_does_not_depend_on_its_order() -> None:
-    """500 evaluations against a weak opponent and then a strong one: bets on that order miss half of them."""
+    """250 evaluations against a weak opponent and then a strong one: bets on that order miss half of them."""
     generator = np.random.default_rng(4)
     chances = np.repeat([0.9, 0.1], 50)
-    samples = (generator.random((500, 100)) < chances).astype(float)
+    samples = (generator.random((250, 100)) < chances).astype(float)
     intervals = [mean_interval(sample.tolist(), UNIT) for sample in samples]
     assert np.mean([not low <= 0.5 <= high for _, low, high in intervals]) <= 0.05
     assert np.mean([not low <= 0.5 <= high for low, high in (bound_mean(one, UNIT) for one in samples)]) > 0.2

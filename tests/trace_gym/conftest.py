@@ -12,6 +12,7 @@ import pytest
 from tests.trace_gym.play import Make
 from trace_gym.admission.admit import LIMITS
 from trace_gym.admission.worlds import HASH_SEEDS
+from trace_gym.backends import LocalBackend, local, make_backend
 from trace_gym.sandbox import Sandbox
 
 
@@ -33,3 +34,18 @@ def sandbox() -> Iterator[Sandbox]:
     """Returns a sandbox as admission has it."""
     with Sandbox(HASH_SEEDS, limits=LIMITS) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def backend() -> Iterator[LocalBackend]:
+    """Returns the backend of choices. It keeps the traces of a module's tests, which take long to make."""
+    made = make_backend("builtin", "safe", True)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def warm(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives all backends the module's sandbox, for its twenty workers take a second to start."""
+    monkeypatch.setattr(local, "Sandbox", lambda seeds, **settings: sandbox)
+    monkeypatch.setattr(sandbox, "close", lambda: None)

@@ -191,6 +191,6 @@ def test_a_whole_episode_that_is_too_slow_is_not_played_twice() -> None:
         docked._use = SimpleNamespace(url=lambda lost="": server.url)  # type: ignore[assignment]
         docked.reset(task_id=0)  # the client is loaded with the first call
         server.faults = [slow]
-        with pytest.raises(Failure, match=r"did not answer evaluate in 1 s"):
-            docked.evaluate(1.0, task_id=0)
+        with pytest.raises(Failure, match=r"did not answer evaluate in 0.3 s"):
+            docked.evaluate(0.3, task_id=0)
         assert server.calls == ["reset", "evaluate"]

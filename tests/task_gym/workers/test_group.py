@@ -44,17 +44,6 @@ def content(frame: Frame) -> Any:
     return repr(frame._replace(replayed=0, replay_seconds=0.0))
 
 
-def test_a_frame_has_what_a_caller_asks() -> None:
-    group, (walk,) = make_group(1)
-    frame = one(group, Call(0, 7, {"way": 1}, (2,)))
-    alone = Walk()
-    alone.reset(seed=7, options={"way": 1})
-    assert frame[:5] == alone.step(2)
-    assert frame.mask is not None and frame.mask.tolist() == [True, True, True, False]
-    assert frame.attributes == {"seat": walk.seat} == {"seat": alone.seat}  # it has no seats, and no opponent
-    assert frame.generator == alone.np_random.bit_generator.state
-
-
 def test_a_slot_steps_once_repeats_itself_and_replays() -> None:
     group, (walk,) = make_group(1)
     frames = [one(group, Call(0, 7, None, (1, 2, 0)[:count])) for count in range(3)]

@@ -26,7 +26,6 @@ from tests.task_gym.workers.toys import Walk
 pytestmark = pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
 
 SLOTS = 6
-Play = Callable[[Any], list[Any]]
 
 
 class SharedLauncher(ProcessLauncher):
@@ -213,6 +212,8 @@ def test_closed_workers_and_none_at_all(launcher: SharedLauncher, make: Callable
     group = make(1)
     list(Slots(group.advance, 1).reset([0], [1], [None]))
     (worker,) = launcher.started
+    with pytest.raises(WorkersError, match="a request failed: TypeError"):
+        worker.ask(Advance(10**9, calls=7), 60.0)  # type: ignore[arg-type]
     group.pool.close()
     with pytest.raises(LostError, match=f"worker process {worker.pid} ended with status -9"):
         worker.ask(Advance(0), 60.0)
@@ -258,16 +259,12 @@ def test_a_pool_that_one_of_its_own_threads_closes() -> None:
     assert closed and set(threading.enumerate()) <= before
 
 
-def test_a_request_that_fails_is_an_error(launcher: SharedLauncher) -> None:
-    worker = launcher.start()
-    with pytest.raises(WorkersError, match="a request failed: TypeError"):
-        worker.ask(Advance(10**9, calls=7), 60.0)  # type: ignore[arg-type]
-    worker.end()
-
-
 def test_workers_end_with_a_driver_that_is_killed() -> None:
     code = (
-        "from tests.task_gym.workers.test_pool import *\n"
+        "import time\n"
+        "from task_gym.workers import RemoteGroup, Slots, WorkerPool\n"
+        "from task_gym.workers.processes import ProcessLauncher\n"
+        "from tests.task_gym.workers.toys import Walk\n"
         "pool = WorkerPool(ProcessLauncher((Walk.__module__,)), 2)\n"
         "group = RemoteGroup(pool, [Walk] * 2)\n"
         "frames = list(Slots(group.advance, 2).reset([0, 1], [1, 2], [None, None]))\n"

@@ -48,10 +48,13 @@ def test_how_illegal_choices_are_taken() -> None:
 
 
 def test_an_option_is_a_task_of_the_level(make_env: Make) -> None:
-    env = make_env(task_ids=[(160, 200)], level=1)
+    env = make_env(task_ids=[(160, 400)], level=1, family="strings")
     env.reset(seed=3, options={"task_id": np.int64(161)})
     for options, message in [
-        ({"task_id": 176}, "176 was given, allowed: 160 … 200 of level 1"),  # it is of level 2
+        (
+            {"task_id": 177},
+            "177 was given, allowed: 160 … 400 of level 1, family strings",
+        ),  # of level 2
         ({"task": 1}, "reset option 'task' was given, allowed: task_id; did you mean 'task_id'"),
         ({"task_id": "5"}, "reset option 'task_id': task id: '5' was given, allowed: whole numbers 0 … 99"),
         ({"task_id": None}, "reset option 'task_id': task id: None was given"),
@@ -62,7 +65,8 @@ def test_an_option_is_a_task_of_the_level(make_env: Make) -> None:
         env.reset(seed=-1)
     assert env.np_random_seed == 3
     assert env.step("")[4]["task_id"] == 161  # the episode goes on
-    assert env.reset(seed=5, options={})[1]["level"] == 1
+    drawn = {env.reset(seed=seed, options={})[1]["task_id"] for seed in range(9)}
+    assert drawn == {161, 321}  # of all that have this level and family
 
 
 def test_steps_outside_an_episode_and_wrong_actions(make_env: Make) -> None:
@@ -78,30 +82,7 @@ def test_steps_outside_an_episode_and_wrong_actions(make_env: Make) -> None:
         env.step("")
 
 
-def test_level_and_family_restrict_what_is_drawn(make_env: Make) -> None:
-    env = make_env(level=2, family="closures")
-    for seed in range(3):
-        _, info = env.reset(seed=seed)
-        assert (info["level"], info["family"]) == (2, "closures")
-
-
 # -- TRACE_TASK_PATH: questions in the words of a file of upstream's shape, which is never run -------------
-
-FILE = '''
-from no_such_module_anywhere import load_dataset
-
-class TraceTask:
-    async def generate(self, task_id=None):
-        inputs = self.sample.get("inputs", "")
-        transformed = inject(self.sample)
-        prompt = f"""What does it print?
-
-```python
-{transformed}
-```
-It reads: {inputs}{{}}"""
-        return Challenge(prompt=prompt, extra={})
-'''
 
 
 def first(task_id: int) -> tuple[str, Any]:
@@ -110,12 +91,12 @@ def first(task_id: int) -> tuple[str, Any]:
 
 
 def test_the_question_is_upstreams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "trace_task.py").write_text(FILE)
+    (tmp_path / "trace_task.py").write_text('prompt = f"Run {transformed} on {inputs}{{}}"')
     ours, _ = first(3)
     for place in (tmp_path, tmp_path / "trace_task.py"):
         monkeypatch.setenv("TRACE_TASK_PATH", str(place))
         text, trace = first(3)
-        assert text == f"What does it print?\n\n```python\n{trace.code}\n```\nIt reads: {trace.stdin}{{}}"
+        assert text == f"Run {trace.code} on {trace.stdin}{{}}"
     monkeypatch.setenv("TRACE_TASK_PATH", "")
     assert first(3)[0] == ours
 

@@ -17,7 +17,7 @@ from trace_gym.backends import local
 
 
 @pytest.fixture
-def make(tmp_path: Path, make_env: Make) -> Make:
+def make(tmp_path: Path, warm: None, make_env: Make) -> Make:
     """Returns a function that makes an environment of these programs, with no input."""
     numbers = count()
 
@@ -43,7 +43,7 @@ def test_the_largest_row_is_an_observation_of_the_space(make: Make) -> None:
     """A name of 9,000 characters is shown 8 times in a print: 6 of those would be 432,000 characters."""
     name = "a" * 9_000
     env = make(f"{name} = 1\n{name} = 2\nprint({name})\n", "print(1)\n")
-    for task_id in (0, 2, 4):
+    for task_id in (0, 2):
         text, _ = env.reset(seed=0, options={"task_id": task_id})
         assert text in env.observation_space and len(text) < 300_000
         text, *_ = env.step("2")

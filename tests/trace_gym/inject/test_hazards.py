@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +12,7 @@ from trace_gym.inject import inject
 from trace_gym.inject.flow import points
 from trace_gym.inject.hazards import STARS, find_closed_scopes, hazard
 from trace_gym.inject.prints import USED
+from trace_gym.sandbox import Sandbox
 from trace_gym.syntax import ParsedProgram
 
 
@@ -29,13 +29,11 @@ from trace_gym.syntax import ParsedProgram
         ("import sys\nsys.stdout.write('a')", "stdout"),
         ("from sys import stdout as out", "stdout"),
         ("import sys\ngetattr(sys, 'stdout').write('a')", "stdout"),
-        ("import contextlib\nwith contextlib.redirect_stdout(None): pass", "redirect_stdout"),
         ("import os\nos.write(1, b'a')", "os.write"),
         ("from os import write", "os"),
         ("import os as o\no.write(1, b'a')", "os under another name"),
         ("open(1, 'w')", "output as a file"),
         ("list(map(print, 'ab'))\nopen(1, 'w')", "output as a file"),
-        ("import io\nio.open(1, 'w')", "output as a file"),
         ("from io import FileIO\nFileIO(1, 'w')", "output as a file"),
         ("open('/dev/stdout', 'w')", "/dev/stdout"),
         ("eval('1')", "eval"),
@@ -82,10 +80,10 @@ def test_a_program_that_would_notice_is_refused(line: str, why: str) -> None:
         "if __name__ == '__main__': x = 3",
     ],
 )
-def test_a_program_that_would_not_is_free(line: str, tmp_path: Path) -> None:
+def test_a_program_that_would_not_is_free(line: str, sandbox: Sandbox) -> None:
     code = f"x = 1\n{line}\nif x:\n    x = 2\n"
     assert hazard(ParsedProgram(code)) is None
-    assert check_injections([(code, "")], tmp_path, seeds=range(3), most=9) > 0
+    assert check_injections([(code, "")], sandbox, seeds=range(3), most=9) > 0
 
 
 @pytest.mark.parametrize("module", sorted(STARS))
@@ -135,21 +133,21 @@ _TEXT_OF = "class A:\n    def __str__(self):\n        y = 1\n        return 'a'\
 
 
 @pytest.mark.parametrize(
-    "line", ["print('x', x)", "print(*[1, x])", "list(map(print, [1], [x]))", "import pprint"]
+    ("line", "begun"),
+    [
+        *[(line, True) for line in ("print('x', x)", "print(*[1, x])", "list(map(print, [1], [x]))")],
+        ("import pprint", True),
+        ("print(x)", False),
+        ("print(f'{x} {x}', 1, f'{x}', str(x), len('a'))", False),
+        ("print('a', ', '.join([str(x)]))", False),
+    ],
 )
-def test_no_prints_in_functions_that_may_be_called_in_mid_line(line: str, tmp_path: Path) -> None:
+def test_prints_are_in_functions_unless_a_line_may_have_begun(
+    line: str, begun: bool, sandbox: Sandbox
+) -> None:
     code = _TEXT_OF + line + "\n"
-    assert check_injections([(code, "")], tmp_path, seeds=range(6), most=9) > 0
-    assert all("    print('__DBG" not in inject(code, seed, most=9) for seed in range(20))
-
-
-@pytest.mark.parametrize(
-    "line", ["print(x)", "print(f'{x} {x}', 1, f'{x}', str(x), len('a'))", "print('a', ', '.join([str(x)]))"]
-)
-def test_prints_in_functions_that_are_called_before_the_line(line: str, tmp_path: Path) -> None:
-    code = _TEXT_OF + line + "\n"
-    assert check_injections([(code, "")], tmp_path, seeds=range(6), most=9) > 0
-    assert any("    print('__DBG" in inject(code, seed, most=9) for seed in range(20))
+    assert check_injections([(code, "")], sandbox, seeds=range(6), most=9) > 0
+    assert any("    print('__DBG" in inject(code, seed, most=9) for seed in range(20)) != begun
 
 
 # -- definite assignment -----------------------------------------------------------------------------------

@@ -22,16 +22,10 @@ from trace_gym.programs.builtin.levels import level_of, points
 from trace_gym.programs.builtin.writer import fill
 from trace_gym.programs.draws import Draws
 
-SOME = [
-    name if name in ("classes", "stdin") else pytest.param(name, marks=pytest.mark.families) for name in NAMES
-]
+SOME = [name if name == "stdin" else pytest.param(name, marks=pytest.mark.families) for name in NAMES]
 
 COUNT = 8
 """Programs to check per family and level."""
-
-LEVEL = st.none() | st.sampled_from(LEVELS)
-FAMILY = st.none() | st.sampled_from(NAMES)
-SEEDS = st.integers(0, 2**80)
 
 
 @pytest.mark.parametrize("family", NAMES)
@@ -96,23 +90,11 @@ def test_family_and_level_of_an_id(task_id: int) -> None:
     assert split(task_id) == (NAMES[cell % 16], cell // 16 + 1)
 
 
-@given(LEVEL, FAMILY, st.integers(0, 10**10), st.integers(1, 20))
-def test_positions_are_ids_in_order(level: int | None, family: str | None, start: int, count: int) -> None:
-    ids = ids_of(level, family)
-    start %= len(ids) - count
-    listed = [ids[position] for position in range(start, start + count)]
-    wanted = [
-        task_id
-        for task_id in range(listed[0], listed[-1] + 1)
-        if level in (None, split(task_id)[1]) and family in (None, split(task_id)[0])
-    ]
-    assert listed == wanted
-
-
 def test_of_a_list_of_ids() -> None:
     # Level 1's ids are those whose remainder by 160 is below 16; "strings" is the second family.
     assert list(ids_of(1, among=[(150, 170), 5])) == [*range(160, 171), 5]
     assert list(ids_of(1, "strings", among=[(150, 170), 1])) == [161, 1]
+    assert list(ids_of(family="strings", among=[(0, 40)])) == [1, 17, 33]
     with pytest.raises(TaskIdError, match="17 was given, which holds no id of the kind asked for"):
         ids_of(1, among=[17])
 
@@ -127,10 +109,8 @@ def test_what_is_no_task_id(task_id: Any) -> None:
     ("level", "family", "message"),
     [
         (0, None, "level: 0 was given, allowed: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"),
-        (11, None, "level: 11 was given"),
         ("3", None, "level: '3' was given"),
         (None, "string", "family: 'string' was given.*did you mean 'strings'"),
-        (None, 3, "family: 3 was given, allowed: 'arithmetic'"),
     ],
 )
 def test_bad_restrictions_are_named(level: Any, family: Any, message: str) -> None:
@@ -138,21 +118,16 @@ def test_bad_restrictions_are_named(level: Any, family: Any, message: str) -> No
         ids_of(level, family)
 
 
-@given(SEEDS, st.lists(st.integers(1, 10**6), max_size=20))
+@given(st.integers(0, 2**80), st.lists(st.integers(1, 10**6), max_size=20))
 def test_below_is_the_high_part_of_64_bits(seed: int, sizes: list[int]) -> None:
     # floor(bits / 2**64 * n): one draw of 64 bits each, whatever n is.
     bits, draws = random.Random(seed), Draws(seed)
     assert [draws.below(n) for n in sizes] == [bits.getrandbits(64) * n // 2**64 for n in sizes]
 
 
-def test_what_cannot_be_drawn_says_so() -> None:
+def test_what_cannot_be_drawn_or_filled_says_so() -> None:
     with pytest.raises(ValueError, match="4 of 3 were asked for"):
         Draws(0).sample("abc", 4)
-
-
-def test_what_cannot_be_filled_says_so() -> None:
-    with pytest.raises(KeyError, match="y"):
-        fill("x = $y")
     with pytest.raises(ValueError, match="has more than one line"):
         fill("x = $y", y="1\n2")
 
@@ -214,15 +189,8 @@ def test_a_level_is_a_row_a_family(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(costs) == 3 and 18 <= costs[0] <= costs[-1] <= 21
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--show", "-1"], "task id: -1 was given, allowed: whole numbers 0 … 99999999999"),
-        (["--samples", "0"], "--samples: 0 was given, allowed: 1 and more"),
-    ],
-)
-def test_errors_are_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
-        main(arguments)
+        main(["--samples", "0"])
     assert exit_.value.code == 2
-    assert message in capsys.readouterr().err
+    assert "--samples: 0 was given, allowed: 1 and more" in capsys.readouterr().err

@@ -29,7 +29,7 @@ from trace_gym.programs.sources import BuiltinSource, RowSource, open_source
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> None:
+def fresh(warm: None) -> None:
     sources._open.cache_clear()
     sources._open_hub.cache_clear()
     hub.commit_of.cache_clear()
@@ -42,14 +42,17 @@ def rows_of(source: Any, count: int) -> list[Program]:
 EXPECTED = [Program(row.program, row.inputs, "", 0) for row in rows()]
 
 
-def test_jsonl() -> None:
+def test_jsonl(tmp_path: Path) -> None:
     source = open_source(str(PATH))
     assert isinstance(source, RowSource) and len(source) == SIZE
     assert rows_of(source, SIZE) == EXPECTED
     assert open_source(str(PATH)) is source
+    file = tmp_path / "rows.jsonl"  # it may begin with a byte order mark
+    file.write_text('{"program": "print(1)", "inputs": "\u00e9"}\r\n', encoding="utf-8-sig", newline="")
+    assert rows_of(open_source(str(file)), 1) == [Program("print(1)", "\u00e9", "", 0)]
 
 
-def test_parquet(tmp_path: Path) -> None:
+def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     file = tmp_path / "programs.parquet"
@@ -62,13 +65,9 @@ def test_parquet(tmp_path: Path) -> None:
     (tmp_path / "no.parquet").write_text("nothing of the kind")
     with pytest.raises(SourceError, match=r"no.parquet cannot be read as Parquet"):
         open_source(str(tmp_path / "no.parquet"))
-
-
-def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "rows.parquet").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(SourceError, match=r"needs pyarrow: pip install 'gamespiel\[hub\]'"):
-        open_source(str(tmp_path / "rows.parquet"))
+        open_source(str(tmp_path / "no.parquet"))
 
 
 def test_a_task_id_is_a_row_and_the_next_ones_stand_in() -> None:
@@ -86,20 +85,13 @@ def test_builtin_programs_stand_in_for_their_own_kind() -> None:
     assert len({program.code for program in found}) > 1
 
 
-@pytest.mark.parametrize(
-    ("inputs", "stdin"), [("a\nb\n", "a\nb\n"), (["a", "b"], "a\nb"), ([], ""), (None, ""), ("", "")]
-)
-def test_kinds_of_inputs(inputs: Any, stdin: str) -> None:
-    [program] = rows_of(RowSource([{"program": "print(1)", "inputs": inputs}], "one"), 1)
-    assert program.stdin == stdin
-
-
-@pytest.mark.parametrize(
-    "row", [{"program": None, "inputs": ""}, {"program": "x", "inputs": 5}, {"program": "x", "inputs": [1]}]
-)
-def test_rows_that_are_no_texts(row: Any) -> None:
-    with pytest.raises(SourceError, match=r"row 0 of one was given with program .* allowed: texts"):
-        rows_of(RowSource([row], "one"), 1)
+def test_inputs_are_texts_or_lists_of_lines() -> None:
+    for inputs, stdin in (("a\nb\n", "a\nb\n"), (["a", "b"], "a\nb"), ([], ""), (None, "")):
+        [program] = rows_of(RowSource([{"program": "print(1)", "inputs": inputs}], "one"), 1)
+        assert program.stdin == stdin
+    for code, wrong in ((None, ""), ("x", 5), ("x", [1])):
+        with pytest.raises(SourceError, match=r"row 0 of one was given with program .* allowed: texts"):
+            rows_of(RowSource([{"program": code, "inputs": wrong}], "one"), 1)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +122,7 @@ class Rows(list[Any]):
 COMMIT = "0123456789" * 4
 
 
-@pytest.mark.parametrize("source", ["hub", f"hub@{COMMIT}"])
-def test_the_hub(source: str, monkeypatch: pytest.MonkeyPatch, make_env: Make) -> None:
+def test_the_hub(monkeypatch: pytest.MonkeyPatch, make_env: Make) -> None:
     loaded = []
 
     def load(commit: str) -> Any:
@@ -140,7 +131,7 @@ def test_the_hub(source: str, monkeypatch: pytest.MonkeyPatch, make_env: Make) -
 
     monkeypatch.setattr(hub, "commit_of", lambda revision: revision or COMMIT)
     monkeypatch.setattr(hub, "rows_at", load)
-    env = make_env(source=source, task_ids=[(0, 10**6)])
+    env = make_env(source="hub", task_ids=[(0, 10**6)])
     _, info = env.reset(seed=0, options={"task_id": 1000 * SIZE + EVERY - 1})  # an unsound one
     assert (info["row"], info["replaced"], info["family"], info["level"]) == (EVERY, 1, None, None)
     assert info["source"] == env.source == f"hub@{COMMIT}"
@@ -150,16 +141,14 @@ def test_the_hub(source: str, monkeypatch: pytest.MonkeyPatch, make_env: Make) -
     assert loaded == [COMMIT]
 
 
-def test_the_hub_with_other_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hub_without_its_libraries_or_with_other_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "huggingface_hub", None)
+        with pytest.raises(SourceError, match=r"which needs huggingface_hub: pip install 'gamespiel\[hub\]'"):
+            gym.make("CodeTrace-v0", source=f"hub@{COMMIT}")
     monkeypatch.setattr(hub, "rows_at", lambda commit: SimpleNamespace(column_names=["text"]))
     message = f"source: the hub's {hub.DATASET} at {COMMIT} has no column 'program'; it has: text"
     with pytest.raises(SourceError, match=message):
-        gym.make("CodeTrace-v0", source=f"hub@{COMMIT}")
-
-
-def test_the_hub_without_its_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(SourceError, match=r"which needs huggingface_hub: pip install 'gamespiel\[hub\]'"):
         gym.make("CodeTrace-v0", source=f"hub@{COMMIT}")
 
 
@@ -176,14 +165,12 @@ def test_the_hub_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert hub.note_path() == tmp_path / "gamespiel" / "hub-commit"
 
 
-# Rows 4, 9, … are unsound, and the next one after each is sound.
-@pytest.mark.parametrize("row", [0, 199])
-def test_unsound_rows_give_way_to_the_next(row: int, make_env: Make) -> None:
-    env = make_env(source=str(PATH), task_id=row + 7 * SIZE)
-    text, info = env.reset(seed=0)
-    unsound = row % EVERY == EVERY - 1
-    assert (info["row"], info["replaced"]) == ((row + unsound) % SIZE, int(unsound))
-    assert rows()[info["row"]].inputs in text
+def test_unsound_rows_give_way_to_the_next(make_env: Make) -> None:
+    """Rows 4, 9, … are unsound, and the next one after each is sound: row 0 after the last."""
+    for row, replaced in ((0, 0), (SIZE - 1, 1)):
+        text, info = make_env(source=str(PATH), task_id=row + 7 * SIZE).reset(seed=0)
+        assert (info["row"], info["replaced"]) == (0, replaced)
+        assert rows()[0].inputs in text
 
 
 def test_upstreams_injection_takes_the_row_or_says_why_not(make_env: Make) -> None:
@@ -210,12 +197,6 @@ def test_a_program_that_its_prints_disturb_gives_way(tmp_path: Path, make_env: M
         _, info = env.reset(seed=0, options={"task_id": 2 * number})
         assert (info["row"], info["replaced"]) == ((1, 1) if disturbed else (0, 0))
         assert env.trace.truth == ("2\n" if disturbed else "fine\n")
-
-
-def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    file.write_text('{"program": "print(1)", "inputs": "\u00e9"}\r\n', encoding="utf-8-sig", newline="")
-    assert rows_of(open_source(str(file)), 1) == [Program("print(1)", "\u00e9", "", 0)]
 
 
 def test_inputs_that_nobody_could_show_give_way(tmp_path: Path, make_env: Make) -> None:

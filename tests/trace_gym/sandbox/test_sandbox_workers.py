@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -335,12 +334,6 @@ def test_side_by_side_under_two_seeds(sandbox: Sandbox) -> None:
     )
     assert time.perf_counter() - begun < sum(result.seconds for result in results)
     assert [result.stdout for result in results] == ["1\n", "1\n"]
-
-
-def test_threads_take_turns(sandbox: Sandbox) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        outputs = list(pool.map(lambda number: sandbox.run(f"print({number})").stdout, range(8)))
-    assert outputs == [f"{number}\n" for number in range(8)]
 
 
 def test_closing_waits_for_the_run_of_another_thread(sandbox: Sandbox) -> None:
