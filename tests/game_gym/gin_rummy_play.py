@@ -9,6 +9,9 @@ from game_gym.games.gin_rummy import RANKS, SUITS
 
 UPCARD, STOCK, PASS, KNOCK = 52, 53, 54, 55
 
+HANDS = ("5s 6s 7s Ac Ad Ah Ks", "8s 9s Ts 4d 6h 9h Kd", "2c")
+"""Hands of seven cards and the upcard, with which seat 0 can knock."""
+
 
 def number(name: str) -> int:
     return SUITS.index(name[1]) * 13 + RANKS.index(name[0])

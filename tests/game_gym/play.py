@@ -112,7 +112,7 @@ def episode(
 
 def finish(env: Any, legal: list[int], turn: int = 0) -> list[Any]:
     """Play on by the rule from a turn with these legal actions; what was returned, as plain data."""
-    record, over = [], False
+    record, over = [], not legal
     while not over:
         text, reward, terminated, truncated, info = env.step(pick(legal, turn, 3))
         record.append((text, reward, terminated, truncated, plain(info)))

@@ -20,7 +20,6 @@ from game_gym.task import CONFIGS, TASK_LIMIT, decode, encode, split
 from task_gym.errors import (
     ArgumentError,
     GameError,
-    OpponentError,
     OptionError,
     SeedError,
     TaskIdError,
@@ -36,7 +35,6 @@ DOCKER = {"backend": "affinetes", "mode": "docker"}
     ("arguments", "error", "message"),
     [
         ({"task_id": LEDUC, "task_ids": [1]}, ArgumentError, "exactly one of task_id, task_ids and game"),
-        ({"task_id": -1}, TaskIdError, "task id: -1 was given"),
         ({"task_ids": 5}, TaskIdError, "task_ids: 5 was given"),
         ({"game": 2048}, GameError, "2048 was given, .*did you mean '2048'"),
         ({"game": "hex(players=2)"}, GameError, "'hex', with parameters as params="),
@@ -46,11 +44,9 @@ DOCKER = {"backend": "affinetes", "mode": "docker"}
         ({"task_ids": [(LEDUC + 1, LEDUC)]}, TaskIdError, "first <= last"),
         ({"task_ids": [(LEDUC,)]}, TaskIdError, r"allowed: \(first, last\)"),
         ({"task_ids": [(0, TASK_LIMIT - 1)] * 2}, TaskIdError, "ids in all"),
-        ({"game": "leduc"}, GameError, "'leduc' was given.*did you mean 'leduc_poker'"),
         ({"game": "kuhn_poker", "params": {"player": 3}}, GameError, "did you mean 'players'"),
         ({"game": "kuhn_poker", "params": {"players": 5}}, GameError, "5 was given, allowed: 2, 3, 4"),
         ({"game": "tic_tac_toe", "params": {"x": 1}}, GameError, "'x' was given, allowed: nothing"),
-        ({"opponent": "randm"}, OpponentError, "did you mean 'random'"),
         ({"backend": "locl"}, ArgumentError, "did you mean 'local'"),
         ({"base_url": "http://x"}, ArgumentError, "with backend 'local', allowed: .* 'affinetes'"),
         ({"env_vars": {"KEY": "s3cret"}}, ArgumentError, "a value was given with backend 'local'"),
@@ -64,10 +60,10 @@ DOCKER = {"backend": "affinetes", "mode": "docker"}
         ({**DOCKER, "host": "box"}, ArgumentError, "host: 'box' was given"),
         ({**DOCKER, "env_vars": {"A": 1}}, ArgumentError, "names to texts"),
         ({"bakend": "local"}, ArgumentError, "'bakend' was given, allowed: .*did you mean 'backend'"),
-        ({"seeding": "openev"}, ArgumentError, "did you mean 'openenv'"),
         ({"game": "hex", "seeds": "affine"}, ArgumentError, SEEDS),
-        ({"seeds": "affin"}, ArgumentError, "seeds: 'affin' was given, .* did you mean 'affine'"),
         ({"rules": "yes"}, ArgumentError, "rules: 'yes' was given, allowed: True, False"),
+        ({"seeding": "openev"}, ArgumentError, "did you mean 'openenv'"),
+        ({"seeds": "affin"}, ArgumentError, "seeds: 'affin' was given, .* did you mean 'affine'"),
         ({"reward": "scores"}, ArgumentError, "did you mean 'score'"),
         ({"illegal": "raises"}, ArgumentError, "did you mean 'raise'"),
         ({"max_turns": 1}, ArgumentError, "max_turns: 1 was given, allowed: None or a whole"),
@@ -85,9 +81,6 @@ def test_without_a_task_the_game_is_leduc_poker(name: str) -> None:
     assert env.reset(seed=3)[0] == named.reset(seed=3)[0]
     with pytest.raises(ArgumentError, match="nothing was given, allowed: exactly one"):
         gym.make(name, params={"players": 2})
-
-
-def test_parse() -> None:
     with pytest.raises(ArgumentError, match=r"parse: 'lst' was given, .*did you mean 'last'"):
         gym.make("GameSpielText-v0", task_id=LEDUC, parse="lst")
 
@@ -120,32 +113,15 @@ def test_seeds_reach_as_far_as_upstreams(seeding: str, opponent: str, last: int)
         env.reset(seed=last + 2)
 
 
-def test_a_task_of_the_competition_beyond_the_seeds_that_are_drawn() -> None:
-    """sha256("game:102605097") begins so that the seed is 2**32 - 183, an odd one: the bot has seat 0."""
-    env = make(task_id=102605097, seeds="affine", seeding="evaluate", opponent="random")
-    _, info = env.reset()
-    seed = 4294967113
-    assert info["seed"] == seed and info["seat"] == 1
-    drawn = np.random.RandomState(seed + 2 + 0 + 2)
-    state = env.unwrapped.state.get_game().new_initial_state()
-    for action in env.unwrapped.state.full_history():
-        if action.player == 0:
-            assert action.action == drawn.choice(state.legal_actions())
-        state.apply_action(action.action)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"task": LEDUC}, "'task' was given, allowed: .* list_actions; did you mean 'task_id'"),
         ({"task_id": LEDUC + 10}, "200000010 was given, allowed: 200000000 … 200000009, 200000050"),
-        ({"task_id": "a"}, "reset option 'task_id': task id: 'a' was given"),
         ({"task_id": None}, "None was given"),
         ({"opponent": "fist"}, "reset option 'opponent': .*did you mean 'first'"),
         ({"opponent": "mcts:x"}, "reset option 'opponent': .*mcts:SIMS"),
-        ({"opponent": None}, "None was given"),
         ([("task_id", LEDUC)], "allowed: None or a mapping with task_id, opponent"),
-        (0, "reset options: 0 was given"),
     ],
 )
 def test_options(options: Any, message: str) -> None:
@@ -218,12 +194,6 @@ def test_a_task_is_the_same_game_whatever_the_seed() -> None:
         assert any(first <= task_id <= last for first, last in POOL)
         assert info["seed"] == own_seed(task_id)
         assert info["seat"] == own_seed(task_id) % 2
-    own, drawn = make(task_id=LEDUC, seeds="affine"), make(task_id=LEDUC)
-    theirs = drawn.reset(seed=own_seed(LEDUC))[0]
-    for seed in (0, 5):
-        assert own.reset(seed=seed)[0] == theirs
-    for action in (1, 1):
-        assert own.step(action)[0] == drawn.step(action)[0]
 
 
 # -- seeds to seats and streams, as upstream's two protocols do it -------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("gymnasium", minversion="1.1")  # older ones have no modes of resetting
 
 # isort: split
+from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from game_gym.games import TABLE
@@ -42,25 +43,14 @@ def sync(mode: AutoresetMode, num_envs: int = 6, **arguments: Any) -> Any:
     return made(num_envs, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **arguments)
 
 
-def same(given: Any, expected: Any, where: str = "") -> None:
-    """Checks that two infos, or arrays of them, are equal to the type."""
-    if isinstance(expected, dict):
-        assert given.keys() == expected.keys(), where
-        for key, value in expected.items():
-            same(given[key], value, f"{where}/{key}")
-    else:
-        assert given.dtype == expected.dtype and given.shape == expected.shape, where
-        assert given.tolist() == expected.tolist(), where
-
-
 def step_both(batch: Any, other: Any, actions: Any) -> tuple[list[Any], dict[str, Any]]:
     """Steps both batches, which return the same; returns arrays and infos."""
     texts, *arrays, infos = batch.step(actions)
     expected_texts, *expected_arrays, expected = other.step(actions)
     assert texts == expected_texts
     for given, array in zip(arrays, expected_arrays, strict=True):
-        same(given, array)
-    same(infos, expected)
+        assert data_equivalence(given, array, exact=True)
+    assert data_equivalence(infos, expected, exact=True)
     return arrays, infos
 
 
@@ -85,7 +75,7 @@ def test_it_is_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], s
         assert seeds is None or texts[2] == expected_texts[2]
         if seeds == 7:
             assert texts == expected_texts
-            same(infos, expected)
+            assert data_equivalence(infos, expected, exact=True)
     texts, infos = fast.reset(seed=11)
     assert texts == slow.reset(seed=11)[0] and fast.observation_space.contains(texts)
     rng = np.random.default_rng(1)
@@ -102,7 +92,7 @@ def test_illegal_actions_of_opponents_are_counted_as_in_sync_vector_env(registry
     mode = AutoresetMode.NEXT_STEP
     slow, fast = (make(mode, opponent="wrong", **LEDUC) for make in (sync, lambda mode, **more: made(**more)))
     _, infos = fast.reset(seed=3)
-    same(infos, slow.reset(seed=3)[1])
+    assert data_equivalence(infos, slow.reset(seed=3)[1], exact=True)
     rng = np.random.default_rng(0)
     counted = 0
     for _ in range(12):
@@ -127,7 +117,7 @@ def test_without_autoreset() -> None:
     texts, infos = fast.reset(options={"reset_mask": over.copy()}, seed=50)
     expected_texts, expected = slow.reset(options={"reset_mask": over.copy()}, seed=50)
     assert texts == expected_texts
-    same(infos, expected)
+    assert data_equivalence(infos, expected, exact=True)
     fast.step(fast.action_masks().argmax(axis=1))
 
 

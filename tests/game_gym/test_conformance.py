@@ -40,7 +40,8 @@ def play_games(env: Any, games: int) -> None:
     texts: dict[tuple[Any, ...], str] = {}
     for seed in range(games):
         text, info = env.reset(seed=seed)
-        check_address(env, info, seed)
+        assert (info["task_id"], info["seed"], info["turn"]) == (None, seed, 0)
+        assert info["game"] == env.variant.spec.name
         over, turns = "result" in info, 0
         reward = info.get("score", 0.0)
         while not over:
@@ -52,11 +53,6 @@ def play_games(env: Any, games: int) -> None:
             assert info["turn"] == turns
             assert over or reward == 0
         check_end(env, text, reward, info)
-
-
-def check_address(env: Any, info: dict[str, Any], seed: int) -> None:
-    assert (info["task_id"], info["seed"], info["turn"]) == (None, seed, 0)
-    assert info["game"] == env.variant.spec.name
 
 
 def check_turn(env: Any, text: str, info: dict[str, Any], texts: dict[tuple[Any, ...], str]) -> None:

@@ -17,51 +17,42 @@ from game_gym.exact import check_size, evaluate, find_variant, greedy, uniform
 from game_gym.tree import GameTree, Table, build_tree
 from game_gym.walk import TERMINAL
 from task_gym.errors import ArgumentError, SizeError
-from tests.game_gym.play import LEDUC
+from tests.game_gym.play import LEDUC, episode, make
 
 KUHN = find_variant(game="kuhn_poker")
 LEDUC_POKER = find_variant(task_id=LEDUC)
 
 
-def by_text(table: dict[tuple[str, str], float]) -> exact.Policy:
-    """A kuhn policy from {(card, betting): probability of Bet}."""
-
-    def policy(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> list[np.ndarray]:
-        answers = []
-        for text in texts:
-            lines = dict(line.split(": ", 1) for line in text.split("\n") if ": " in line)
-            bet = table[lines["Your card"], lines["Betting"]]
-            answers.append(np.array([1 - bet, bet]))
-        return answers
-
-    return policy
-
-
-def equilibrium(alpha: float) -> exact.Policy:
-    """Kuhn's family of equilibria, 0 <= alpha <= 1/3 (Kuhn 1950)."""
-    return by_text(
-        {
-            # Seat 0 bets the jack with alpha and the king with 3 alpha, calls with the queen at alpha + 1/3.
-            ("J", "none"): alpha,
-            ("Q", "none"): 0,
-            ("K", "none"): 3 * alpha,
-            ("J", "you pass, Player 1 bet"): 0,
-            ("Q", "you pass, Player 1 bet"): alpha + 1 / 3,
-            ("K", "you pass, Player 1 bet"): 1,
-            # Seat 1 bluffs the jack a third of the time, calls with the queen a third of the time.
-            ("J", "Player 0 pass"): 1 / 3,
-            ("Q", "Player 0 pass"): 0,
-            ("K", "Player 0 pass"): 1,
-            ("J", "Player 0 bet"): 0,
-            ("Q", "Player 0 bet"): 1 / 3,
-            ("K", "Player 0 bet"): 1,
-        }
-    )
+# One of Kuhn's equilibria (Kuhn 1950): by card and betting, the probability of Bet.
+EQUILIBRIUM = {
+    # Seat 0 bets the jack with alpha and the king with 3 alpha, calls with the queen at alpha + 1/3.
+    ("J", "none"): 0.1,
+    ("Q", "none"): 0,
+    ("K", "none"): 0.3,
+    ("J", "you pass, Player 1 bet"): 0,
+    ("Q", "you pass, Player 1 bet"): 0.1 + 1 / 3,
+    ("K", "you pass, Player 1 bet"): 1,
+    # Seat 1 bluffs the jack a third of the time, calls with the queen a third of the time.
+    ("J", "Player 0 pass"): 1 / 3,
+    ("Q", "Player 0 pass"): 0,
+    ("K", "Player 0 pass"): 1,
+    ("J", "Player 0 bet"): 0,
+    ("Q", "Player 0 bet"): 1 / 3,
+    ("K", "Player 0 bet"): 1,
+}
 
 
-@pytest.mark.parametrize("alpha", [0, 0.1, 1 / 3])
-def test_kuhn_equilibria_are_worth_minus_an_eighteenth_and_cannot_be_exploited(alpha: float) -> None:
-    result = evaluate(KUHN, equilibrium(alpha))
+def play_equilibrium(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    answers = []
+    for text in texts:
+        lines = dict(line.split(": ", 1) for line in text.split("\n") if ": " in line)
+        bet = EQUILIBRIUM[lines["Your card"], lines["Betting"]]
+        answers.append(np.array([1 - bet, bet]))
+    return answers
+
+
+def test_kuhns_equilibrium_is_worth_minus_an_eighteenth_and_cannot_be_exploited() -> None:
+    result = evaluate(KUHN, play_equilibrium)
     assert result.self_value == pytest.approx(-1 / 18, abs=1e-12)
     assert result.exploitability == pytest.approx(0, abs=1e-12)
 
@@ -95,31 +86,13 @@ def test_kuhn_against_uniform_by_hand() -> None:
 
 def test_kuhn_against_first_by_hand() -> None:
     # "first" always passes: a bet takes the ante every time, from either seat, whatever the cards.
-    bettings = ("none", "you pass, Player 1 bet", "Player 0 pass", "Player 0 bet")
-    always_bet = by_text({key: 1.0 for key in itertools.product("JQK", bettings)})
-    result = evaluate(KUHN, always_bet, opponent="first")
+    result = evaluate(KUHN, lambda texts, legal: [np.array([0, 1])] * len(texts), opponent="first")
     assert result.values == pytest.approx((1, 1))
     assert result.best == pytest.approx((1, 1))
     assert result.share == pytest.approx(1)
 
 
-def test_leduc_best_responses_to_uniform() -> None:
-    result = evaluate(LEDUC_POKER, uniform, rules=False)
-    assert result.best == pytest.approx((2.0875, 2.6597), abs=1e-4)
-    # One seat wins what the other loses, if both play alike.
-    assert result.values[0] == pytest.approx(-result.values[1], abs=1e-12)
-    assert result.share == pytest.approx(0, abs=1e-12)
-    assert result.self_value == pytest.approx(result.values[0], abs=1e-12)
-    # NashConv against oneself is the sum of the best responses in a zero-sum game.
-    assert result.exploitability == pytest.approx(sum(result.best) / 2)
-    # 6 cards; round 1 has 6 decision points over both seats, round 2 as many after each of the 5 ways that
-    # round 1 ends without a fold, with 5 public cards left: 6 * 6 + 6 * 5 * 5 * 6 = 936.
-    assert result.information_states == 936
-
-
 def test_information_states_are_the_environments_prompts() -> None:
-    from tests.game_gym.play import episode, make
-
     for rules in (True, False):
         states = {(s.seat, s.text): s.legal for s in build_tree(LEDUC_POKER, rules).states}
         env = make(task_id=LEDUC, rules=rules)
@@ -129,15 +102,29 @@ def test_information_states_are_the_environments_prompts() -> None:
                 assert states[info["seat"], step[0]] == tuple(info["legal_actions"])
 
 
-def test_histories_of_liars_dice_are_counted() -> None:
-    """A die each: 36 deals after 1 + 6 nodes of chance.
+@pytest.mark.parametrize(
+    ("name", "params", "histories", "situations"),
+    [
+        ("kuhn_poker", {}, 58, 12),
+        ("leduc_poker", {}, 9457, 936),
+        ("liars_dice", {"dice_sides": 4}, 8181, 4 * 2**8),
+        pytest.param("liars_dice", {}, 294_883, 6 * 2**12, marks=pytest.mark.families),
+    ],
+)
+def test_histories_are_counted_to_the_last(
+    name: str, params: dict[str, Any], histories: int, situations: int
+) -> None:
+    """In liar's dice, a die of six faces each: 36 deals after 1 + 6 nodes of chance.
 
     In a deal, each of the 2^12 ascending sequences of bids is a turn, and each but the empty one can be
     called a lie: 36 * (4096 + 4095) + 7 = 294,883 histories. A player knows one die and the bids, which makes
-    6 * 4096 situations.
+    6 * 4096 situations. With four faces, it is 16 * (256 + 255) + 5.
     """
-    game = find_variant(game="liars_dice")
-    assert len(build_tree(game, rules=False, most=294_883).states) == 6 * 4096
+    variant = find_variant(game=name, params=params)
+    assert len(build_tree(variant, rules=False, most=histories).states) == situations
+    check_size(variant, histories)
+    with pytest.raises(SizeError, match=f"more than {histories - 1:,} histories"):
+        check_size(variant, histories - 1)
 
 
 @pytest.mark.parametrize(
@@ -207,15 +194,6 @@ def test_equal_positions_are_one_node_where_nothing_is_hidden() -> None:
     assert evaluate(game, uniform, "first", rules=False).best == (1.0, 1.0)
 
 
-def test_estimates_refuse_no_game_that_is_small_enough() -> None:
-    """The limits at which the counted numbers of histories are just allowed, and one less."""
-    for name, histories in {"kuhn_poker": 58, "leduc_poker": 9457, "liars_dice": 294_883}.items():
-        variant = find_variant(game=name)
-        check_size(variant, histories)
-        with pytest.raises(SizeError, match=f"more than {histories - 1:,} histories"):
-            check_size(variant, histories - 1)
-
-
 def test_the_policy_is_asked_once_and_never_twice_the_same() -> None:
     calls = []
 
@@ -249,13 +227,11 @@ def test_games_that_cannot_be_enumerated_are_named(arguments: dict[str, Any], me
         evaluate(find_variant(**arguments), uniform)
 
 
-@pytest.mark.parametrize("answer", [[0.5, 0.6], [1.5, -0.5], [1.0], [np.nan, 1.0], [[0.5, 0.5]]])
-def test_what_is_no_distribution_is_named(answer: list[float]) -> None:
-    with pytest.raises(ArgumentError, match="allowed: 2 probabilities of at least 0 that sum to 1"):
-        evaluate(KUHN, lambda texts, legal: [np.array(answer) for _ in texts])
-
-
-def test_other_arguments_are_named() -> None:
+def test_what_is_no_distribution_and_no_opponent_is_named() -> None:
+    for answer in ([0.5, 0.6], [1.5, -0.5], [1.0], [np.nan, 1.0], [[0.5, 0.5]]):
+        given = [np.array(answer)] * 12
+        with pytest.raises(ArgumentError, match="allowed: 2 probabilities of at least 0 that sum to 1"):
+            evaluate(KUHN, lambda texts, legal, given=given: given)
     with pytest.raises(ArgumentError, match="0 answers were given, allowed: 12"):
         evaluate(KUHN, lambda texts, legal: [])
     with pytest.raises(ArgumentError, match="opponent: 'mcts' was given, allowed: 'random', 'first'"):
@@ -289,20 +265,6 @@ def average_estimates(estimator: Estimator, tables: Sequence[Table]) -> tuple[fl
     estimates, scores = estimator.estimates[ends], tree.scores[ends, estimator.seat]
     mean, plain = float(weights @ estimates), float(weights @ scores)
     return mean, float(weights @ (estimates - mean) ** 2), float(weights @ (scores - plain) ** 2)
-
-
-def test_a_tree_has_every_history_and_its_values(trees: dict[str, GameTree]) -> None:
-    assert {name: len(tree.movers) for name, tree in trees.items()} == {"kuhn": 58, "leduc": 9457}
-    for tree, scale in ((trees["kuhn"], 4), (trees["leduc"], 26)):
-        own, other = tree.tabulate(greedy(uniform)), tree.tabulate(uniform)
-        found = tree.score_policies([own, other])[0], tree.score_policies([other, own])[1]
-        # Returns are -2 … 2 in kuhn and -13 … 13 in leduc; scores are their places in it.
-        values = evaluate(tree.variant, greedy(uniform), rules=False).values
-        assert found == pytest.approx([value / scale + 1 / 2 for value in values], abs=1e-12)
-    # test_evaluation has it by hand: "first" scores 3/8 from both seats of kuhn.
-    kuhn = trees["kuhn"]
-    tables = [kuhn.tabulate(greedy(uniform)), kuhn.tabulate(uniform)]
-    assert kuhn.score_policies(tables)[0] == pytest.approx(3 / 8, abs=1e-12)
 
 
 def test_a_tree_finds_histories(trees: dict[str, GameTree]) -> None:
@@ -370,24 +332,6 @@ def test_the_luck_of_a_hand_by_hand(trees: dict[str, GameTree]) -> None:
     assert estimator.estimate([0, 1], 0.0) == pytest.approx(1 / 4)
     with pytest.raises(KeyError):
         estimator.estimate([7], 0.0)
-
-
-def test_the_hands_that_could_have_been_are_averaged(trees: dict[str, GameTree]) -> None:
-    """Seat 0 plays uniformly, and bets with the jack or the king. Seat 1 has the queen, and folds.
-
-    The value function has seat 1 play a best response to uniform play: bet after a pass; after a bet, fold
-    the jack and call with the rest. Seat 0 then earns -7/4 with the jack; with the king 3/4 against the jack
-    and 5/4 against the queen, so 1 in the mean; -1/2 with the queen; and -5/12 in all, as above.
-    After its bet it earns -2 with the jack and 2 with the king against the queen.
-    Jack: 1 + (-5/12 + 7/4) + 0 + (-7/4 + 2) = 31/12, a score of 55/48.
-    King: 1 + (-5/12 - 1) + (1 - 5/4) + (5/4 - 2) = -17/12, a score of 7/48.
-    Seat 1 cannot tell the two hands apart, and both were equally likely to bet: 31/48 for both.
-    """
-    tree = trees["kuhn"]
-    jack, king = ([card, 1, 1, 0] for card in (0, 2))
-    for blind, expected in ((False, [55 / 48, 7 / 48]), (True, [31 / 48, 31 / 48])):
-        estimator = make_estimator(tree, 0, [tree.tabulate(uniform), None], blind=blind)
-        assert [estimator.estimate(hand, 3 / 4) for hand in (jack, king)] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seat", [0, 1])

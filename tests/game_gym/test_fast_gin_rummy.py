@@ -18,7 +18,7 @@ from game_gym.opponents.fast.rules import ENDED
 from game_gym.opponents.fast.tree import load_search
 from game_gym.spec import load_variant
 from tests.game_gym.fast_rules import check_draws, check_game, compare
-from tests.game_gym.gin_rummy_play import KNOCK, UPCARD, act, choose_melds, deal, three_melds_of_three
+from tests.game_gym.gin_rummy_play import HANDS, KNOCK, UPCARD, act, choose_melds, deal, three_melds_of_three
 
 pytestmark = pytest.mark.numba
 
@@ -82,9 +82,6 @@ def melds_to_lay(cards: list[int], most: int) -> list[int]:
     return [int(action) - MELDS for action in actions[:count]]
 
 
-SEVEN = ("5s 6s 7s Ac Ad Ah Ks", "8s 9s Ts 4d 6h 9h Kd", "2c")
-
-
 def test_an_undercut_pays_the_other() -> None:
     state = deal(load(hand_size=7), "5s 6s 7s Ac Ad Ah Ts", "8d 9d Td Jd 3c 3d 4h", "2c")
     act(state, "Draw upcard", "Knock", "2c", "5s6s7s", "AcAdAh", "Pass", "Pass", "8d9dTdJd", "Pass")
@@ -95,23 +92,19 @@ def test_an_undercut_pays_the_other() -> None:
     assert gin_rummy.result(gin_rummy.read(state)) == state.returns()[0] == -10 - 25
 
 
-def test_a_hand_left_without_a_discard_ends_without_a_result() -> None:
+def test_a_search_goes_on_where_a_hand_is_left_without_a_discard() -> None:
     """OpenSpiel knows no legal action there, and no end; its own search ends the process."""
     state = three_melds_of_three(load(hand_size=8, knock_card=10))
     compiled = gin_rummy.read(state)
     compare(gin_rummy, compiled, state)
     assert KNOCK in state.legal_actions()
+    _, search = load_search("gin_rummy")
+    assert search(compiled.copy(), 60, 2, 1.414, make_noise(1)) in state.legal_actions()
     gin_rummy.apply(compiled, KNOCK)
     state.apply_action(KNOCK)
     assert state.legal_actions() == [] and not state.is_terminal()
     assert gin_rummy.player(compiled) == ENDED and gin_rummy.result(compiled) == state.returns()[0] == 0.0
     assert np.array_equal(compiled, gin_rummy.read(state))
-
-
-def test_a_search_goes_on_where_a_knock_strands_it() -> None:
-    state = three_melds_of_three(load(hand_size=8, knock_card=10))
-    rules, search = load_search("gin_rummy")
-    assert search(rules.read(state), 60, 2, 1.414, make_noise(1)) in state.legal_actions()
 
 
 def test_the_fiftieth_upcard_that_is_drawn_ends_the_game() -> None:
@@ -140,7 +133,7 @@ def test_no_return_is_greater_than_the_utility() -> None:
 
 
 def test_draws_are_uniform() -> None:
-    state = deal(load(hand_size=7), *SEVEN)
+    state = deal(load(hand_size=7), *HANDS)
     check_draws(gin_rummy, state)
     act(state, "Draw upcard")
     check_draws(gin_rummy, state)  # a discard, or the knock
@@ -148,7 +141,7 @@ def test_draws_are_uniform() -> None:
     check_draws(gin_rummy, state)
     act(state, "Draw stock")
     check_draws(gin_rummy, state, 8000)  # chance
-    state = deal(load(hand_size=7), *SEVEN)
+    state = deal(load(hand_size=7), *HANDS)
     act(state, "Draw upcard", "Knock")
     for name in ("Ks", "5s6s7s", "AcAdAh", "Pass", "Pass", "8s9sTs"):
         check_draws(gin_rummy, state, 1000)

@@ -19,7 +19,7 @@ from game_gym.prompts import render
 from game_gym.score import forfeit_returns, outcome, seat_score
 from game_gym.spec import Budget, GameSpec, load_variant
 from game_gym.task import TaskSet
-from task_gym.errors import EpisodeError, GameError, OpponentError
+from task_gym.errors import EpisodeError, GameError
 from tests.game_gym.play import episode, load, make, reach, turns
 from tests.game_gym.test_conformance import play_games
 
@@ -58,20 +58,6 @@ def test_description_depends_on_the_information_state_alone_and_carries_it(name:
     assert (name, params) not in HIDING or sum(len(histories) > 1 for histories in truths.values()) > 10
 
 
-@pytest.mark.parametrize("name", DECLARED)
-def test_declarations_are_whole(name: str) -> None:
-    spec = DECLARED[name]
-    assert spec.name == name
-    params = spec.params(0)
-    rules = spec.rules(load_variant(spec, params).params)
-    assert 200 < len(rules) < 6000
-    assert rules == rules.strip()
-    assert spec.variants >= 1
-    assert all(spec.params(c) == spec.params(c + spec.variants) for c in range(2 * spec.variants))
-    # Every config's parameters are ones that game= could name too.
-    assert all(load_variant(spec, spec.params(c)).spec is spec for c in range(spec.variants))
-
-
 # Upstream's table: how often parameters repeat, parameters of config id 1, simulations and rollouts.
 UPSTREAM: dict[str, tuple[int, dict[str, Any], tuple[int, int] | None]] = {
     "goofspiel": (5, {"players": 2, "num_cards": 10, "points_order": "random"}, None),
@@ -105,7 +91,8 @@ def test_variants_and_budgets_are_upstreams(name: str) -> None:
     period, params, budget = UPSTREAM[name]
     found = spec.budget and (spec.budget.simulations, spec.budget.rollouts)
     assert (spec.variants, spec.params(1), found) == (period, params, budget)
-    assert len({tuple(spec.params(config).items()) for config in range(period)}) == period
+    variants = [load_variant(spec, spec.params(config)) for config in range(2 * period)]
+    assert variants[:period] == variants[period:] and len(set(variants)) == period
 
 
 @pytest.mark.parametrize(
@@ -118,8 +105,6 @@ def test_variants_and_budgets_are_upstreams(name: str) -> None:
             ["on 5 rows and 5 columns", "minus the opponent's"],
         ),
         ("leduc_poker", {"players": 3}, ["8 cards: ranks J < Q < K < A"]),
-        ("hearts", {"jd_bonus": True}, ["-10 for JD"]),
-        ("gin_rummy", {"hand_size": 10, "knock_card": 9}, ["get 10 cards", "is at most 9 when"]),
         ("gin_rummy", {"oklahoma": True}, ["first upcard (with"]),
         ("goofspiel", {"num_cards": 6, "players": 3, "imp_info": False}, ["for 3 players", "bids are shown"]),
         ("goofspiel", {"num_cards": 6, "players": 4, "imp_info": True}, ["for 4 players", "secret"]),
@@ -127,8 +112,27 @@ def test_variants_and_budgets_are_upstreams(name: str) -> None:
 )
 def test_rules_follow_the_parameters(game: str, params: dict[str, Any], words: list[str]) -> None:
     rules = load(game, **params).rules
-    assert [word for word in words if word not in rules] == []
-    assert game != "hearts" or "no trick" not in rules  # the bonus that was not chosen
+    assert rules == rules.strip() and [word for word in words if word not in rules] == []
+
+
+@pytest.mark.parametrize(
+    ("params", "moves", "seat", "lines"),
+    [
+        # As Black has just taken b1 and c1: if White takes a1, the stones are those of two moves ago.
+        ({"board_size": 5, "komi": 7.5}, ("B b2", "W a2", "B c2", "W b1", "B d1", "W c1", "B a1"), 1,
+         {4: " 2 O X X . .", 5: " 1 X . . X .", 6: "   a b c d e",
+          7: "Moves (7 of 50, black first): b2 a2 c2 b1 d1 c1 a1", 8: "Repeating: b1", -1: "Repeating: b1"}),
+        # A large board has room for its labels.
+        ({"board_size": 19}, ("B t19",), 1,
+         {1: "19 " + ". " * 18 + "X", 20: "   " + " ".join("abcdefghjklmnopqrst")}),
+    ],
+)  # fmt: skip
+def test_lines_of_go(
+    params: dict[str, Any], moves: tuple[str, ...], seat: int, lines: dict[int, str]
+) -> None:
+    variant = load("go", **params)
+    shown = variant.spec.describe(reach(variant, moves), seat).split("\n")
+    assert {number: shown[number] for number in lines} == lines
 
 
 # -- scores, results and forfeits, by hand -------------------------------------------------------------------
@@ -138,7 +142,6 @@ def test_rules_follow_the_parameters(game: str, params: dict[str, Any], words: l
     ("returns", "zero_sum", "low", "high", "scores"),
     [
         ([5, -5], True, -13, 13, [18 / 26, 8 / 26]),  # the recorded leduc game: 0.692307692
-        ([0, 0], True, -1, 1, [0.5, 0.5]),
         ([30], False, 0, 120, [0.25]),
         ([7], False, 7, 7, [0.5]),  # no range to scale by
         ([130], False, 0, 120, [1]),  # bounds that are none: 2048 can pay more than it states
@@ -159,7 +162,6 @@ def test_scores(returns: list[float], zero_sum: bool, low: float, high: float, s
         ([1, -1], 1, 0, "loss"),
         ([0, 0], 1, 0.5, "draw"),
         ([3, 3, 0], 0, 1, "draw"),
-        ([3, 3, 0], 2, 0, "loss"),
         ([5], 0, 0.6, "win"),
         ([5], 0, 0.5, "draw"),
         ([5], 0, 0.1, "loss"),
@@ -233,22 +235,10 @@ def test_texts_are_texts(declared: None) -> None:
         gym.make("GameSpiel-v0", game="nim")
 
 
-def test_what_is_left_out(declared: None) -> None:
-    """No parameters may be given, and a search needs a budget in its name."""
-    register_game(connect_four())
-    with pytest.raises(GameError, match="parameter of connect_four: 'rows' was given, allowed: nothing"):
-        gym.make("GameSpiel-v0", game="connect_four", params={"rows": 5})
-    with pytest.raises(OpponentError, match="which declares no budget"):
-        gym.make("GameSpiel-v0", game="connect_four", opponent="mcts")
-    gym.make("GameSpiel-v0", game="connect_four", opponent="mcts:5").reset(seed=0)
-
-
 @pytest.mark.parametrize(
     ("field", "given", "message"),
     [
         ("rules", "Take a stick.", "'nim': rules: 'Take a stick.' was given, needed: a function"),
-        ("describe", None, "'nim': describe: None was given, needed: a function of a state"),
-        ("params", {}, r"'nim': params: \{\} was given, needed: a function of a task's config id"),
         ("show", "x", "'nim': show: 'x' was given, needed: a function of a state .* or None$"),
         ("name", 3, "GameSpec: name: 3 was given, needed: a text"),
         ("allowed", [("players", (2,))], r"'nim': allowed: \[.* was given, needed: parameters"),
@@ -294,7 +284,13 @@ def test_it_is_played_as_any_other(
     assert pickle.loads(pickle.dumps(env)).reset(seed=3)[0] == env.reset(seed=3)[0]
 
 
-@pytest.mark.parametrize("name", [name for name in pyspiel.registered_names() if name not in DECLARED])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if number % 9 == 0 else pytest.mark.families)
+        for number, name in enumerate(name for name in pyspiel.registered_names() if name not in DECLARED)
+    ],
+)
 def test_every_game_is_played_or_refused_by_name(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     try:
         env = make(game=name, rules=False)
@@ -331,17 +327,6 @@ def test_what_is_hidden_is_not_told() -> None:
     assert len(texts) == 1
 
 
-def test_rules_say_what_openspiel_states() -> None:
-    rules = load("pig", players=3).rules
-    assert rules.startswith("Pig, which OpenSpiel calls pig, with ")
-    assert "players = 3" in rules and "3 players, numbered from 0. One player moves at a time." in rules
-    assert "Chance plays a part. Everything is open." in rules
-    rules = load("matrix_rps").rules
-    assert "All players choose at once, and move together. Nothing is left to chance." in rules
-    assert "The returns of all players add up to 0." in rules
-    assert rules.endswith("Your return is between -1 and 1; more is better.")
-
-
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
@@ -351,7 +336,6 @@ def test_rules_say_what_openspiel_states() -> None:
         ("misere", {}, "misere parameters: {} was given, .* Missing parameter game"),
         ("mnk", {"m": 0}, "mnk parameters: {'m': 0} was given, which leave no actions"),
         ("pig", {"horizon": "3"}, "pig parameter 'horizon': '3' was given, allowed: .* int"),
-        ("pig", {"horizon": True}, "True was given, allowed: a value of type int"),
         ("pig", {"players": 99}, "'players': 99 was given, allowed: 2, 3, 4, 5, 6, 7, 8, 9, 10"),
         ("breakthrough", {"rows": 0}, "{'rows': 0} was given, which OpenSpiel refuses"),
     ],
@@ -384,3 +368,24 @@ def test_a_game_that_is_over_before_the_first_turn() -> None:
             with pytest.raises(EpisodeError, match="before the end"):
                 pickle.loads(pickle.dumps(other)).step(0)
     assert env.reset(seed=2)[1]["legal_actions"]
+
+
+def test_a_game_of_oware_that_never_ends_is_a_fault() -> None:
+    """OpenSpiel refuses oware's 1001st move. Players who capture as little as they can get there."""
+    env = make(game="oware", params={"num_seeds_per_house": 5}, opponent="open", rules=False)
+    env.reset(seed=0)
+    rng = random.Random(0)
+    for _ in range(1000):
+        children = [(env.state.child(action), action) for action in env.state.legal_actions()]
+        going_on = [(child, action) for child, action in children if not child.is_terminal()]
+        _, action = min(going_on, key=lambda pair: (captured(pair[0]), rng.random()))
+        *_, terminated, truncated, info = env.step(action)
+        assert not (terminated or truncated)
+    text, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
+    assert (reward, terminated, truncated) == (0, False, True)
+    assert (info["result"], info["score"], len(info["history"])) == ("fault", None, 1000)
+    assert "Result: fault" in text
+
+
+def captured(state: Any) -> int:
+    return sum(int(count) for count in state.observation_string(0).split("|")[1].split())

@@ -12,7 +12,7 @@ from game_gym.env import GameSpielEnv
 from game_gym.games.gin_rummy import SPEC, card, describe
 from game_gym.prompts import render
 from game_gym.spec import Variant, load_variant
-from tests.game_gym.gin_rummy_play import KNOCK, PASS, act, choose_melds, deal, three_melds_of_three
+from tests.game_gym.gin_rummy_play import HANDS, KNOCK, PASS, act, choose_melds, deal, three_melds_of_three
 from tests.game_gym.play import Fixed, turns
 
 
@@ -50,21 +50,6 @@ def test_the_text_is_the_information_state() -> None:
     assert len(set(texts.values())) == len(texts) > 100
     phases = {fields(text)["Phase"] for text in texts.values()}
     assert phases == {"first upcard", "draw", "discard", "lay melds", "lay off"}
-
-
-HANDS = ("5s 6s 7s Ac Ad Ah Ks", "8s 9s Ts 4d 6h 9h Kd", "2c")
-
-
-def test_a_description_in_full() -> None:
-    state = deal(load_variant(SPEC, {"hand_size": 7}).game, *HANDS)
-    act(state, "Pass", "Draw upcard", "4d", "Draw stock", "3h")
-    # Left of 5s6s7s and AcAdAh are Ks and 3h; the dearer one can be discarded. 52 - 15 dealt - 1 drawn.
-    assert describe(state, 0) == (
-        "Phase: discard\nKnock limit: 10\nYour hand: 5s 6s 7s Ks Ac Ad Ah 3h\nYour deadwood: 3\n"
-        "Player 1's known cards: 2c\nUpcard: none\nStock: 36 cards\nOut of play: 4d\n"
-        "Turns: you pass, Player 1 ^2c -4d, you +3h"
-    )
-    assert describe(state, 1).split("\n")[-1] == "Turns: Player 0 pass, you ^2c -4d, Player 0 +?"
 
 
 def test_a_knock_to_its_end() -> None:

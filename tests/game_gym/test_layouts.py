@@ -59,8 +59,9 @@ NAMES = {
 def test_every_declared_game_says_how_its_actions_are_written() -> None:
     assert NAMES.keys() == DECLARED.keys()
     for game, pattern in NAMES.items():
+        seed = 7 if game == "bridge" else 1  # deals of bridge take from hundredths of a second to seconds
         assert DECLARED[game].notation.endswith("."), game
-        for text, *_, info in episode(make(game=game, list_actions=False), 1, longest=40):
+        for text, *_, info in episode(make(game=game, list_actions=False), seed, longest=40):
             if not info["legal_actions"]:
                 continue
             assert "->" not in text and "Legal Actions" not in text
@@ -78,18 +79,12 @@ def test_one_episode_may_differ_by_its_reset_option() -> None:
     text, info = env.reset(seed=4, options={"list_actions": False})
     assert text == shown.partition("\n\nLegal")[0] + KUHN_QUESTION and not env.list_actions
     assert info["legal_actions"] == [0, 1] and info["action_mask"].tolist() == [1, 1]
+    assert pickle.loads(pickle.dumps(env)).turn.text == text
     assert env.reset(seed=4)[0] == shown and env.list_actions
     with pytest.raises(OptionError, match="'list_actions': 1 "):
         env.reset(options={"list_actions": 1})
     with pytest.raises(ArgumentError, match="list_actions"):
         make(game="kuhn_poker", list_actions="no")
-
-
-def test_a_copy_shows_the_same() -> None:
-    env = make(game="leduc_poker")
-    text, info = env.reset(seed=2, options={"list_actions": False})
-    text = env.step(info["legal_actions"][0])[0]
-    assert pickle.loads(pickle.dumps(env)).turn.text == text
 
 
 def test_a_batch_shows_the_same() -> None:
@@ -115,16 +110,14 @@ def test_pure_functions_render_the_same() -> None:
         assert text == NamedActions(env).reset(seed=5)[0]
 
 
-def test_a_wrong_reply_is_told_no_legal_action() -> None:
+def test_replies_name_actions_as_they_are_described() -> None:
     env = gym.make("GameSpielText-v0", game="tic_tac_toe", list_actions=False)
     env.reset(seed=0)
     _, reward, *_, info = env.step("4")  # an id, which nobody was shown
     assert reward == -0.01 and info["error"]["message"].startswith("reply: '4' ")
     _, reward, *_, info = env.step("I mark the middle: **x(1,1)**")
     assert reward == 0 and info["turn"] == 1
-
-
-def test_names_of_numbered_games_need_no_number() -> None:
+    # Names of numbered games need no number.
     legal, names = [137, 863, 142], ["137 - 8/3 6/4", "863 - 8/3 6/4", "142 - 13/8 6/4"]
     assert read_unlisted("13/8 6/4", legal, names) == 142
     assert read_unlisted("142 - 13/8 6/4", legal, names) == 142
@@ -174,19 +167,16 @@ def test_the_list_is_left_out_and_nothing_else(game: str, opponent: str) -> None
             assert told == text == whole
 
 
-def test_a_picture_is_of_the_same_text() -> None:
-    pictured = hide(game="tic_tac_toe", render_mode="rgb_array")
-    text, _ = pictured.reset(seed=0)
-    assert np.array_equal(pictured.render(), picture(text))
-    assert not np.array_equal(pictured.render(), pictured.unwrapped.render())
-
-
-def test_wrappers_that_rewrite_the_list_go_inside() -> None:
+def test_wrappers_that_rewrite_the_text_go_inside() -> None:
     inside = HideLegalActions(ShuffledActions(make(game="tic_tac_toe")))
     text, info = inside.reset(seed=0)
     assert "->" not in text and info["legal_actions"] == list(range(9))
     with pytest.raises(LayoutError, match=r"a text that ends .* ends with the list of legal actions, as"):
         ShuffledActions(hide(game="tic_tac_toe")).reset(seed=0)
+    env = gym.make("GameSpiel-v0", game="leduc_poker")
+    changed = gym.wrappers.TransformObservation(env, lambda text: "Hello. " + text, env.observation_space)
+    with pytest.raises(LayoutError, match=r"begins 'Hello. # Game Rules.* the rules of leduc_poker"):
+        UpstreamLayout(changed).reset(seed=0)
 
 
 # -- UpstreamLayout: the rules in the first turn of an episode only ------------------------------------------
@@ -244,17 +234,13 @@ def test_each_open_seat_is_told_once() -> None:
     assert seen == {0, 1, 2} and HEAD not in told[-1][0]
 
 
-def test_ansi_shows_what_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_told_is_rendered(capsys: pytest.CaptureFixture[str]) -> None:
     env = tell_once(game="tic_tac_toe", render_mode="ansi")
     assert env.reset(seed=0)[0] == env.render()
     assert env.step(99)[0] == env.render() != env.unwrapped.render()
     env = tell_once(game="tic_tac_toe", render_mode="human")
     env.reset(seed=0)
     assert capsys.readouterr().out.startswith(HEAD)
-
-
-def test_a_text_that_was_changed_at_the_beginning_is_refused() -> None:
-    env = gym.make("GameSpiel-v0", game="leduc_poker")
-    changed = gym.wrappers.TransformObservation(env, lambda text: "Hello. " + text, env.observation_space)
-    with pytest.raises(LayoutError, match=r"begins 'Hello. # Game Rules.* the rules of leduc_poker"):
-        UpstreamLayout(changed).reset(seed=0)
+    env = hide(game="tic_tac_toe", render_mode="rgb_array")
+    text, _ = env.reset(seed=0)
+    assert np.array_equal(env.render(), picture(text))

@@ -13,6 +13,7 @@ import pytest
 from game_gym.games import TABLE
 from game_gym.task import encode
 from task_gym.errors import ArgumentError, EpisodeError, OpponentError, OptionError
+from tests.game_gym.test_conformance import COMMON
 
 pytest.importorskip("pettingzoo", reason="PettingZoo is not installed")
 
@@ -36,27 +37,25 @@ def quietly(test: Any, *arguments: Any, **keywords: Any) -> None:
     assert [text for text in shown if not any(part in text for part in EXPECTED)] == []
 
 
-# Dealing a hand of bridge solves it, which takes a second.
-SLOW = [pytest.param(name, marks=pytest.mark.families if name == "bridge" else ()) for name in TABLE]
+SOME = [
+    pytest.param(name, marks=() if name in (*COMMON, "liars_dice", "hex") else pytest.mark.families)
+    for name in TABLE
+]
 
 
-@pytest.mark.parametrize("name", SLOW)
+@pytest.mark.parametrize("name", SOME)
 def test_pettingzoos_own_tests(name: str) -> None:
     arguments: dict[str, Any] = {"task_id": encode(name, 1), "rules": False}
     quietly(api_test, games.env(**arguments), num_cycles=CYCLES)
     quietly(parallel_api_test, games.parallel_env(**arguments), num_cycles=CYCLES)
     seed_test(functools.partial(games.env, **arguments), num_cycles=CYCLES)
     parallel_seed_test(functools.partial(games.parallel_env, **arguments), num_cycles=CYCLES)
-
-
-@pytest.mark.parametrize("name", ["leduc_poker", "goofspiel", "hearts"])
-def test_tensors(name: str) -> None:
-    arguments = {"task_id": encode(name, 0), "observation": "tensor", "reward": "returns"}
+    arguments |= {"observation": "tensor", "reward": "returns"}
     quietly(api_test, games.env(**arguments), num_cycles=50)
     quietly(parallel_api_test, games.parallel_env(**arguments), num_cycles=50)
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", SOME)
 def test_a_game_is_that_of_the_environment_with_open_seats(name: str) -> None:
     """Same seed and actions: same seats, texts and masks, and the scores of the end."""
     where: dict[str, Any] = {"task_id": encode(name, 0), "max_turns": 30}
@@ -106,6 +105,9 @@ def test_a_seat_that_waits_sees_its_own_cards_and_no_legal_action() -> None:
         assert text.endswith("It is not your turn.") == (agent == "player_1")
         assert env.observe(agent)["action_mask"].any() == (agent == "player_0")
     assert len(set(cards)) == 2  # three different cards in the deck
+    shown = games.GameSpielAEC(game="kuhn_poker", rules=False, render_mode="ansi")
+    shown.reset(seed=0)
+    assert shown.render() == env.observe("player_0")["observation"]
 
 
 def test_a_seat_sees_its_own_count_of_moves_alone() -> None:
@@ -149,12 +151,6 @@ def test_who_is_not_to_move_waits() -> None:
     assert env.game.state.history() == [4]
     with pytest.raises(ArgumentError, match=r"none was given for player_0"):
         env.step({"player_1": 0})
-
-
-def test_render() -> None:
-    env = games.GameSpielAEC(game="tic_tac_toe", rules=False, render_mode="ansi")
-    env.reset(seed=0)
-    assert env.render() == env.observe("player_0")["observation"]
 
 
 def test_arguments_and_options() -> None:

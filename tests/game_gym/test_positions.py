@@ -20,13 +20,6 @@ from game_gym.transcript import CHANCE, Move, moves, positions, show
 from task_gym.errors import ArgumentError, OpponentError, SizeError
 
 
-def test_players_and_names() -> None:
-    # Deal K (2) to Player 0 and Q (1) to Player 1; a bet, and a pass.
-    found = moves(find_variant(game="kuhn_poker"), [2, 1, 1, 0])
-    assert [(move.player, move.action) for move in found] == [(CHANCE, 2), (CHANCE, 1), (0, 1), (1, 0)]
-    assert [move.name for move in found] == ["K", "Q", "Bet", "Pass"]
-
-
 def test_simultaneous_moves_come_together() -> None:
     variant = find_variant(game="goofspiel", params={"num_cards": 8})
     # A prize card, and each player's bid: actions are cards less 1.
@@ -36,13 +29,6 @@ def test_simultaneous_moves_come_together() -> None:
         [Move(0, 0, "[P0]Bid: 1"), Move(1, 7, "[P1]Bid: 8")],
         [],
     ]
-
-
-def test_chance_may_draw_what_openspiel_does_not_call_legal() -> None:
-    """Hearts without passing: four directions have a quarter each, and only the first is a legal action."""
-    variant = find_variant(task_id=encode("hearts", 0))
-    assert variant.game.new_initial_state().legal_actions() == [0]
-    assert [move.action for move in moves(variant, [2])] == [2]
 
 
 @pytest.mark.parametrize("name", sorted(DECLARED))
@@ -63,30 +49,32 @@ def test_every_game_is_played_again_from_its_history(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("game", "outcome", "name"),
+    ("game", "history", "made"),
     [
-        ("leduc_poker", 5, "K♥"),  # two of each rank, ♠ first
-        ("kuhn_poker", 0, "J"),
-        ("liars_dice", 0, "Roll 1"),
-        ("gin_rummy", 0, "As"),
-        ("backgammon", 0, "X starts, roll 12"),
+        # Deal K to Player 0 and Q to Player 1; a bet, and a pass.
+        ("kuhn_poker", [2, 1, 1, 0], [(CHANCE, "K"), (CHANCE, "Q"), (0, "Bet"), (1, "Pass")]),
+        ("leduc_poker", [5], [(CHANCE, "K♥")]),  # two of each rank, ♠ first
+        ("liars_dice", [0], [(CHANCE, "Roll 1")]),
+        ("gin_rummy", [0], [(CHANCE, "As")]),
+        # The first roll says who starts; the others are only dice.
+        (
+            "backgammon",
+            [0, 0, 15],
+            [(CHANCE, "X starts, roll 12"), (0, "0 - 24/23 24/22"), (CHANCE, "roll 52")],
+        ),
     ],
 )
-def test_chance_speaks_the_games_words(game: str, outcome: int, name: str) -> None:
-    variant = find_variant(game=game)
-    assert moves(variant, [outcome])[0] == Move(CHANCE, outcome, name)
+def test_moves_are_in_the_games_words(game: str, history: list[int], made: list[tuple[int, str]]) -> None:
+    found = moves(find_variant(game=game), history)
+    assert [(move.player, move.name) for move in found] == made
+    assert [move.action for move in found] == history
 
 
-def test_rolls_after_the_first_start_nothing() -> None:
-    """In backgammon the first roll says who starts; the others are only dice."""
-    env = gym.make("GameSpiel-v0", game="backgammon", opponent="first", max_turns=4)
-    _, info = env.reset(seed=0)
-    while "result" not in info:
-        *_, info = env.step(info["legal_actions"][0])
-    made = moves(env.unwrapped.variant, info["history"])  # type: ignore[attr-defined]
-    first, *later = [move.name for move in made if move.player == CHANCE]
-    assert re.fullmatch(r"[XO] starts, roll [1-6]{2}", first)
-    assert len(later) > 2 and all(re.fullmatch(r"roll [1-6]{2}", name) for name in later)
+def test_chance_may_draw_what_openspiel_does_not_call_legal() -> None:
+    """Hearts without passing: four directions have a quarter each, and only the first is a legal action."""
+    variant = find_variant(task_id=encode("hearts", 0))
+    assert variant.game.new_initial_state().legal_actions() == [0]
+    assert [move.action for move in moves(variant, [2])] == [2]
 
 
 @pytest.mark.parametrize(

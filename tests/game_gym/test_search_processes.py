@@ -47,26 +47,16 @@ def play(game: str, opponent: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("game", "opponent"),
-    [
-        ("tic_tac_toe", "mcts-python:12x2"),
-        ("leduc_poker", "ismcts:10x2"),
-    ],
+    ("game", "opponent"), [("tic_tac_toe", "mcts-python:12x2"), ("leduc_poker", "ismcts:10x2")]
 )
-def test_the_same_moves(game: str, opponent: str) -> None:
+def test_the_same_moves_also_after_a_process_was_killed(game: str, opponent: str) -> None:
     assert not shares_cores() and not search_processes._spare
     expected = play(game, opponent)
     assert not search_processes._spare  # all of it was played here
     assert run_in_thread(lambda: play(game, opponent)) == expected
-    assert len(search_processes._spare) == 1
-
-
-def test_a_process_that_is_killed_is_replaced() -> None:
-    expected = play("tic_tac_toe", "mcts-python:12x2")
-    run_in_thread(lambda: play("tic_tac_toe", "mcts-python:12x2"))
     (process,) = search_processes._spare
     os.kill(process.pid, signal.SIGKILL)
-    assert run_in_thread(lambda: play("tic_tac_toe", "mcts-python:12x2")) == expected
+    assert run_in_thread(lambda: play(game, opponent)) == expected
     (other,) = search_processes._spare
     assert other.pid != process.pid
 

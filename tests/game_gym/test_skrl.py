@@ -1,30 +1,12 @@
-"""skrl wraps environments, vectors and several agents as they are."""
+"""skrl wraps several agents as they are. ``examples/skrl_ppo.py`` wraps an environment."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import gymnasium as gym
 import pytest
-
-from game_gym.wrappers import TensorObservation
 
 skrl = pytest.importorskip("skrl.envs.wrappers.torch", reason="skrl is not installed")
 
 import torch  # noqa: E402
-
-
-@pytest.mark.parametrize("vector", [False, True])
-def test_an_environment_is_recognised(vector: bool) -> None:
-    made: Any = TensorObservation(gym.make("game_gym:GameSpiel-v0", game="kuhn_poker"))
-    if vector:
-        wrappers = [TensorObservation]
-        made = gym.make_vec("GameSpiel-v0", 2, "sync", wrappers=wrappers, game="kuhn_poker")
-    env = skrl.wrap_env(made, verbose=False)
-    observations, _ = env.reset()
-    assert observations.shape == (1 + vector, 11)
-    _, rewards, *_ = env.step(torch.zeros(1 + vector, 1, dtype=torch.int64))
-    assert rewards.shape == (1 + vector, 1)
 
 
 def test_several_agents() -> None:

@@ -21,10 +21,8 @@ from game_gym.games import TABLE
 from game_gym.prompts import (
     SeatView,
     render,
-    render_turn,
     with_choices,
     without_choices,
-    without_rules,
 )
 from game_gym.task import decode
 from game_gym.tree import build_tree
@@ -36,21 +34,6 @@ from task_gym.wrappers import Conversation, ConversationText
 from tests.game_gym.play import LEDUC, load, make, reach
 
 KUHN = load("kuhn_poker", players=2)
-
-
-def test_layout_in_full() -> None:
-    state = reach(KUHN, (1, 2, 0))
-    head = (
-        "Game: kuhn_poker\nYou are Player 1.\n\nCurrent State:\nYour card: K\nBetting: Player 0 pass\nPot: 2"
-    )
-    shown = f"{head}\n\nLegal Actions:\n  0 -> Pass\n  1 -> Bet\n\nYour choice (action ID only):"
-    assert render(KUHN, state, 1, rules=False) == shown
-    assert render(KUHN, state, 1) == f"# Game Rules\n{KUHN.rules}\n\n# Current Game State\n{shown}"
-    # And it can be taken apart again.
-    text, names = render_turn(KUHN, state, 1, True, [0, 1])
-    assert without_rules(text, KUHN) == shown
-    assert without_choices(shown, [0, 1], names) == head
-    assert with_choices(head, [0, 1], names) == shown
 
 
 def test_a_seat_view_shows_what_the_environment_would() -> None:
@@ -83,11 +66,9 @@ def text_env(**arguments: Any) -> Any:
         # Seat 0 may call (1) or raise (2).
         ({}, "0 is illegal, so 1", 0),  # reset/step: the first number, which is illegal
         ({"seeding": "evaluate"}, "0 is illegal, so 1", 1),
-        ({"seeding": "evaluate"}, "<think>2</think>call", 1),
         ({}, "call", 0),
         ({"parse": "last"}, "not 2 but 1, as 0 is illegal", 1),
         ({"parse": "last", "seeding": "evaluate"}, "call? I RAISE", 1),
-        ({}, "", 0),
     ],
 )
 def test_replies_are_read_by_the_rule_in_use(arguments: dict[str, Any], reply: str, turn: int) -> None:
@@ -279,7 +260,8 @@ class Model:
 def test_it_is_the_conversation_that_evaluate_has(index: int) -> None:
     """The same replies to both, illegal ones and three in a row among them, until the game is over."""
     task_id, rng = index * 100_000_000 + 3, random.Random(index)
-    for seed in range(3):
+    # Deals of bridge take from hundredths of a second to seconds.
+    for seed in (7,) if TABLE[index] == "bridge" else range(3):
         model: Any = Model(rng)
         told = play_game(model, decode(task_id), seed, "random")["extra"]["conversation"]
         env = EvaluateConversation(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import warnings
 from collections.abc import Callable
@@ -33,7 +32,7 @@ from task_gym.wrappers import (
     TokenObservation,
     ZeroCentredReward,
 )
-from tests.game_gym.play import pick
+from tests.game_gym.play import finish
 from tests.task_gym.scripts import Script, turn
 
 Wrap = Callable[[Any], Any]
@@ -84,9 +83,7 @@ SEVERAL: dict[str, Wrap] = {
     "dict of tokens, nothing told twice": lambda env: DictObservation(
         tokens(HideLegalActions(UpstreamLayout(ZeroCentredReward(env))))
     ),
-    "raw over all that tell": lambda env: RawReturns(UpstreamLayout(HideLegalActions(ShuffledActions(env)))),
     "chat of a curriculum of replays": lambda env: chat(curriculum(replay(env))),
-    "shuffled over raw": lambda env: ShuffledActions(UpstreamLayout(RawReturns(env))),
 }
 ALL = {**ONE, **SEVERAL}
 #: Those whose spec has a sampler that learns from both the environment and the one made again.
@@ -95,25 +92,12 @@ SAMPLED = {"curriculum", "replay", "chat of a curriculum of replays"}
 every = pytest.mark.parametrize("wrap", ALL.values(), ids=ALL)
 
 
-def record(env: Any, seed: int, episodes: int = 2) -> list[Any]:
-    """The texts and infos of some episodes; the environment's own seeds after the first."""
+def record(env: Any, seed: int) -> list[Any]:
+    """The turns of two episodes, the second of which has the environment's own seed."""
     shown: list[Any] = []
-    for number in range(episodes):
-        observation, info = env.reset(seed=None if number else seed)
-        shown.append((observation, info))
-        shown += finish(env, info)
-    return shown
-
-
-def finish(env: Any, info: dict[str, Any]) -> list[Any]:
-    """The texts and infos from a turn on, up to the end."""
-    shown: list[Any] = []
-    over, turns = "result" in info, 0
-    while not over:
-        step = env.step(pick(info["legal_actions"], turns, 3))
-        assert step[0] in env.observation_space
-        shown.append(step)
-        info, over, turns = step[-1], step[2] or step[3], turns + 1
+    for given in (seed, None):
+        observation, info = env.reset(seed=given)
+        shown += [(observation, info), *finish(env, info["legal_actions"])]
     return shown
 
 
@@ -137,7 +121,8 @@ def test_the_mask_is_the_infos(wrap: Wrap) -> None:
         while not over:
             assert np.flatnonzero(env.action_masks()).tolist() == info["legal_actions"]
             assert np.array_equal(env.get_wrapper_attr("action_masks")(), info["action_mask"].astype(bool))
-            *_, over, _, info = env.step(info["legal_actions"][-1])
+            observation, _, over, _, info = env.step(info["legal_actions"][-1])
+            assert observation in env.observation_space
         assert not env.action_masks().any()
 
 
@@ -158,7 +143,8 @@ def test_a_copy_made_in_mid_game_continues_identically(wrap: Wrap) -> None:
         env.step(99)
         *_, info = env.step(info["legal_actions"][-1])
         twin = pickle.loads(pickle.dumps(env))
-        assert data_equivalence(finish(twin, info), finish(env, info), exact=True)
+        rest = [finish(game, info["legal_actions"]) for game in (twin, env)]
+        assert data_equivalence(*rest, exact=True)
         assert data_equivalence(record(twin, 9), record(env, 9), exact=True)
 
 
@@ -177,30 +163,6 @@ def test_reset_options_reach_the_game(wrap: Wrap) -> None:
     assert (info["task_id"], info["opponent"], info["seed"]) == (200_000_007, "first", 1)
 
 
-@every
-def test_a_vector_of_them_plays_the_same_games(wrap: Wrap) -> None:
-    def build() -> Any:
-        return wrap(gym.make("game_gym:GameSpiel-v0", game="kuhn_poker"))
-
-    with contextlib.closing(gym.vector.SyncVectorEnv([build] * 3)) as vector:
-        observations, infos = vector.reset(seed=[4, 5, 6])
-        alone = [build() for _ in range(3)]
-        starts = [env.reset(seed=seed) for env, seed in zip(alone, (4, 5, 6), strict=True)]
-        check_batch(vector, observations, [observation for observation, _ in starts])
-        actions = [info["legal_actions"][-1] for _, info in starts]
-        assert [np.flatnonzero(mask)[-1] for mask in infos["action_mask"]] == actions
-        observations, rewards, terminated, *_ = vector.step(np.array(actions))
-        steps = [env.step(action) for env, action in zip(alone, actions, strict=True)]
-        check_batch(vector, observations, [step[0] for step in steps])
-        assert rewards.tolist() == [step[1] for step in steps]
-        assert terminated.tolist() == [step[2] for step in steps]
-
-
-def check_batch(vector: Any, batch: Any, observations: list[Any]) -> None:
-    rows = gym.vector.utils.iterate(vector.observation_space, batch)
-    assert data_equivalence(list(rows), observations, exact=True)
-
-
 CARTPOLE = {"id": "CartPole-v1"}
 KUHN = {"id": "GameSpiel-v0", "game": "kuhn_poker"}
 
@@ -208,19 +170,11 @@ KUHN = {"id": "GameSpiel-v0", "game": "kuhn_poker"}
 @pytest.mark.parametrize(
     ("wrap", "arguments", "message"),
     [
-        (HideLegalActions, CARTPOLE, r"HideLegalActions: .*Box.*, allowed: text observations"),
-        (
-            lambda _: HideLegalActions(Script(turn("a"))),
-            KUHN,
-            r"HideLegalActions: .*Script.* allowed: GameSpiel-v0",
-        ),
-        (
-            UpstreamLayout,
-            {**KUHN, "rules": False},
-            r"UpstreamLayout: .*rules=False was given, allowed: rules=True",
-        ),
-        (ShuffledActions, {**KUHN, "id": "GameSpielText-v0"}, r"UnicodeText.*Discrete"),
-        (TensorObservation, CARTPOLE, r"TensorObservation: .*Box.*, allowed: text observations"),
+        (HideLegalActions, CARTPOLE, "HideLegalActions: .*Box.*, allowed: text observations"),
+        (lambda _: HideLegalActions(Script(turn("a"))), KUHN, "Script.* allowed: GameSpiel-v0"),
+        (UpstreamLayout, {**KUHN, "rules": False}, "rules=False was given, allowed: rules=True"),
+        (ShuffledActions, {**KUHN, "id": "GameSpielText-v0"}, "UnicodeText.*Discrete"),
+        (TensorObservation, CARTPOLE, "TensorObservation: .*Box.*, allowed: text observations"),
         (RawReturns, CARTPOLE, r"RawReturns: .*CartPole.* was given, allowed: GameSpiel-v0 and"),
         (EvaluateConversation, KUHN, r"seeding='openenv' was given, allowed: seeding=\"evaluate\""),
     ],
