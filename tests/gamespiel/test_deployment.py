@@ -69,12 +69,32 @@ def test_nothing_is_left_of_a_model_for_which_there_is_no_space(run: Path, tmp_p
 
 
 def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["merge", f"{run}@1", "--output", str(tmp_path / "m")]) == 0
+    """The model has a card of what the run was."""
+    folder = tmp_path / "kuhn"
+    assert main(["merge", f"{run}@2", "--output", str(folder)]) == 0
     assert "the log-probability of no likely token changed by more than" in capsys.readouterr().out
-    merged = AutoModelForCausalLM.from_pretrained(tmp_path / "m")
-    assert next(iter(merged.parameters())).dtype == torch.bfloat16
-    assert main(["merge", str(run), "--output", str(tmp_path / "m")]) == 2
+    assert json.loads((folder / "config.json").read_text())["dtype"] == "bfloat16"
+    assert main(["merge", str(run), "--output", str(folder)]) == 2
     assert "is there already: name a new folder" in capsys.readouterr().err
+    _, head, body = (folder / "README.md").read_text().split("---\n", 2)
+    assert yaml.safe_load(head) == {
+        "license": "apache-2.0",
+        "library_name": "transformers",
+        "pipeline_tag": "text-generation",
+        "tags": ["gamespiel", "merged", "ppo", "reinforcement-learning"],
+    }
+    data = json.loads((run / "eval-sampled-kuhn_poker-random.json").read_text())["sampled"]["all"]
+    mean, low, high = data["score"]
+    row = f"| score, {data['episodes']:,} episodes | {mean:.3f} ({low:.3f} to {high:.3f}) |"
+    assert row in body and "kuhn_poker against random, sampled, step-000002" in body
+    share = json.loads((run / "eval-exact-kuhn_poker-random.json").read_text())["exact"]["policy"]["share"]
+    assert f"| share (exact) | {share:.3f} |" in body
+    assert "| `ppo.num_train_steps` | 2 |" in body and str(tmp_path) not in body
+    assert 'model = AutoModelForCausalLM.from_pretrained("kuhn")' in body
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_wrong_tolerances(run: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match=r"--tolerance: 0.0 was given"):
         merge_run(run, tmp_path / "n", tolerance=0.0, console=quiet())
     with pytest.raises(BackendError, match=r"changes by .* nats, .* --tolerance 1e-09; nothing was wr"):
@@ -101,29 +121,6 @@ def test_changes_of_unlikely_tokens_do_not_count() -> None:
     after = torch.tensor([0.5, 0.499, 0.001]).log()
     # The second token changes most: log(0.499 / 0.395).
     assert greatest_change(before, after) == pytest.approx(0.2337, abs=1e-3)
-
-
-# -- the card -----------------------------------------------------------------------------------------------
-
-
-def test_a_merged_model_has_a_card(run: Path, tmp_path: Path) -> None:
-    assert main(["merge", str(run), "--output", str(tmp_path / "kuhn"), "--dtype", "float32"]) == 0
-    _, head, body = (tmp_path / "kuhn" / "README.md").read_text().split("---\n", 2)
-    assert yaml.safe_load(head) == {
-        "license": "apache-2.0",
-        "library_name": "transformers",
-        "pipeline_tag": "text-generation",
-        "tags": ["gamespiel", "merged", "ppo", "reinforcement-learning"],
-    }
-    data = json.loads((run / "eval-sampled-kuhn_poker-random.json").read_text())["sampled"]["all"]
-    mean, low, high = data["score"]
-    row = f"| score, {data['episodes']:,} episodes | {mean:.3f} ({low:.3f} to {high:.3f}) |"
-    assert row in body and "kuhn_poker against random, sampled, step-000002" in body
-    share = json.loads((run / "eval-exact-kuhn_poker-random.json").read_text())["exact"]["policy"]["share"]
-    assert f"| share (exact) | {share:.3f} |" in body
-    assert "| `ppo.num_train_steps` | 2 |" in body and str(tmp_path) not in body
-    assert 'model = AutoModelForCausalLM.from_pretrained("kuhn")' in body
-    assert (tmp_path / "kuhn" / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_licence_is_the_bases_own(tmp_path: Path) -> None:

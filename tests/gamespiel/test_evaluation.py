@@ -16,7 +16,7 @@ import pytest
 from game_gym.task import encode
 from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.runs import checkpoint
-from gamespiel.config import Config, InvalidValueError, resolve, saved_config, to_dict
+from gamespiel.config import Config, ConfigError, InvalidValueError, resolve, saved_config, to_dict
 from gamespiel.kinds.games.exact import explain_unsolved
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
@@ -31,6 +31,7 @@ CONNECT_FOUR = [("env.task_id", "null"), ("env.game", "connect_four")]
 TWO_GAMES = [("env.task_id", "null"), ("env.task_ids", "[200000000, 600000000]")]
 SERVED = [("env.env_mode", "url"), ("env.base_url", "http://127.0.0.1:9")]
 NO_MODEL = ("model.model_name", "/no/where")
+WRITES = ("env.decode", "text")
 EXACT = {"exact": True}
 SEARCH = {"agent": "mcts:2"}
 
@@ -286,6 +287,8 @@ def beside_hex(game: str) -> Overrides:
         ([("env.max_turns", "2")], EXACT, InvalidValueError, "env.max_turns must be null, not 2"),
         # Before the model is loaded.
         ([*CONNECT_FOUR, NO_MODEL], EXACT | {"agent": None}, SizeError, "has more than 5,000,000 histories"),
+        ([WRITES, NO_MODEL], EXACT | {"agent": None}, ConfigError, r"--exact computes .*env\.decode: text"),
+        ([WRITES, NO_MODEL], {"agent": None, "unmasked": True}, ConfigError, "--unmasked compares replies"),
     ],
 )
 def test_what_is_refused_leaves_no_file(
@@ -303,14 +306,12 @@ MODEL = {"agent": "openai:m@http://127.0.0.1:9/v1"}
     ("options", "message"),
     [
         ({"unmasked": True, "exact": True}, r"--exact .* and --unmasked plays without one"),
-        ({"decode": "text", "exact": True}, r"and --decode text plays without one"),
         ({"unmasked": True, "agent": "random"}, r"--unmasked is for a model that writes replies"),
         ({"decode": "text", "agent": "first"}, r"--decode text is for a model .* not for --agent first"),
         ({"unmasked": True, "greedy": True}, r"--unmasked shows greedy replies beside sampled ones"),
         ({"unmasked": True, "decode": "text"}, r"either --unmasked .* or --decode text"),
         ({"decode": "txt"}, r"'txt' was given, allowed: 'choice', 'text'; did you mean 'text'"),
         ({"max_new_tokens": 5}, r"--max_new_tokens limits replies"),
-        ({"unmasked": True, "max_new_tokens": 0}, r"--max_new_tokens must be at least 1, not 0"),
         # An agent behind an endpoint.
         (MODEL | {"exact": True}, "--exact needs a model that is here"),
         ({"agent": "random", "whole_game": True}, "--whole_game is for an agent behind an endpoint"),

@@ -189,7 +189,7 @@ def test_faults_of_a_server_are_played_again(
 def test_an_endpoint_that_is_away_is_named(stub: ModelStub, tmp_path: Path) -> None:
     stub.faults = [status(503)] * 1000
     with pytest.raises(EndpointError, match=r"answered with status 503; 6 tries failed$"):
-        run(stub, tmp_path)
+        run(stub, tmp_path, num_episodes=1)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -222,16 +222,9 @@ def test_a_server_plays_the_same_games(stub: ModelStub, tmp_path: Path) -> None:
 
 def test_traces(stub: ModelStub, tmp_path: Path) -> None:
     stub.answer = lambda body: "nothing of the kind"
-    results = run(stub, tmp_path, ("env.env_type", "trace"), num_episodes=4)
-    assert results["endpoint"]["all"]["episodes"] == 4
+    results = run(stub, tmp_path, ("env.env_type", "trace"), num_episodes=2)
+    assert results["endpoint"]["all"]["episodes"] == len(stub.asked) == 2
     assert results["endpoint"]["all"]["score"][0] == 0.0
-    assert len(stub.asked) == 4
-
-
-def test_whole_games_are_for_servers() -> None:
-    options = EvalOptions(config=resolve("tiny"), agent="openai:m@http://127.0.0.1:9/v1", whole_game=True)
-    with pytest.raises(InvalidValueError, match=r"--whole_game is for --backend affinetes"):
-        evaluate_endpoint(options, quiet())
 
 
 def test_the_command_line(stub: ModelStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,6 +235,8 @@ def test_the_command_line(stub: ModelStub, tmp_path: Path, capsys: pytest.Captur
     assert "prompt tokens" in capsys.readouterr().out
     assert main([*command, "--backend", "affinetes", "--env.base_url", "http://127.0.0.1:9"]) == 2
     assert "env.env_mode url: give --whole_game" in capsys.readouterr().err
+    assert main([*command, "--whole_game"]) == 2
+    assert "--whole_game is for --backend affinetes" in capsys.readouterr().err
 
 
 # -- as an opponent ----------------------------------------------------------------------------------------
@@ -297,16 +292,16 @@ def test_the_pool_of_the_competition_is_played_with_its_seeds(stub: ModelStub, t
     def play(folder: Path, *overrides: tuple[str, str]) -> None:
         config = resolve("affine-pool", overrides=[("env.opponent", "random"), *overrides])
         agent, output = f"openai:m@{stub.url}", folder / "r.json"
-        options = EvalOptions(config, agent=agent, num_episodes=4, temperature=0.0, output=output)
+        options = EvalOptions(config, agent=agent, num_episodes=2, temperature=0.0, output=output)
         evaluate_endpoint(options, quiet())
 
     play(tmp_path)
     played = kept(tmp_path)
-    assert len(played) == 8  # four per seat
+    assert len(played) == 4  # two per seat
     assert {body["temperature"] for body in stub.asked} == {0.0}
     for record in played:
         assert record["task_id"] // 100_000_000 in (0, 1, 2, 3, 4, 6, 7)
         assert record["seed"] == record["extra"]["seed"] == own_seed(record["task_id"])
         assert record["extra"]["llm_player_id"] == record["seed"] % 2
-    with pytest.raises(InvalidValueError, match=r"has one episode of each task, and 4 draws gave some task"):
+    with pytest.raises(InvalidValueError, match=r"has one episode of each task, and 2 draws gave some task"):
         play(tmp_path / "one", ("env.task_id", "200000000"))

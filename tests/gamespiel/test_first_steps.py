@@ -1,4 +1,4 @@
-"""First steps: of every preset, which fits its card, and of the default run on every game."""
+"""First steps: of every preset, which fits its card, and of a run on every game."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from game_gym.games import DECLARED, TABLE
-from game_gym.task import encode
-from gamespiel.agents.collector import Collector
+from game_gym.games import DECLARED
 from gamespiel.agents.models.memory_plan import GIB, plan
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import preset_path, presets, resolve, to_dict
@@ -85,15 +82,22 @@ def test_it_makes_a_step(name: str, tmp_path: Path) -> None:
 
 
 STEPS, EPISODES, MOVES = 2, 4, 3
-SAMPLES = ("2048", "goofspiel", "hearts", "catch", "matrix_pd")
-"""Games of one, two and four seats, some with simultaneous moves: ``make test`` plays these alone."""
+SAMPLES = ("hearts", "catch", "matrix_pd")
+"""Games of one, two and four seats, one with simultaneous moves: ``make test`` plays these alone."""
+UNDECLARED = (
+    "breakthrough", "catch", "connect_four", "dark_hex", "mancala", "matrix_pd", "nim", "oshi_zumo", "pig",
+    "tiny_hanabi",
+)  # fmt: skip
+"""Games of one seat and of two, with hidden and with simultaneous moves, cooperation and dice. Four of them
+have no information states in OpenSpiel."""
 
 
-@pytest.mark.parametrize("game", marked(TABLE, SAMPLES))
+@pytest.mark.parametrize("game", marked((*DECLARED, *UNDECLARED), SAMPLES))
 def test_a_few_steps(game: str, tmp_path: Path) -> None:
     """Two steps of four games, cut after three moves: metrics are finite and agree, and adapters change."""
     changes = {
-        "env__game": "null", "env__task_id": str(encode(game, 1)), "env__max_turns": str(MOVES),
+        "env__game": game, "env__params": json.dumps(DECLARED[game].params(1) if game in DECLARED else {}),
+        "env__max_turns": str(MOVES),
         "ppo__batch_size": str(EPISODES), "ppo__num_train_steps": str(STEPS), "ppo__ppo_epochs": "1",
         "run__eval_games": "0", "run__checkpoint_every": str(STEPS),
     }  # fmt: skip
@@ -112,35 +116,3 @@ def test_a_few_steps(game: str, tmp_path: Path) -> None:
     )
     assert all(torch.isfinite(weights).all() for weights in after.values())
     assert any(not torch.equal(before[name], after[name]) for name in before)
-
-
-UNDECLARED = (
-    "breakthrough", "catch", "connect_four", "dark_hex", "mancala", "matrix_pd", "nim", "oshi_zumo", "pig",
-    "tiny_hanabi",
-)  # fmt: skip
-"""Games of one seat and of two, with hidden and with simultaneous moves, cooperation and dice. Four of them
-have no information states in OpenSpiel."""
-
-
-@pytest.mark.parametrize("game", marked((*DECLARED, *UNDECLARED), SAMPLES))
-def test_the_default_run_begins(game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``python train.py --env.game GAME`` comes to the first decision, but for the games before training."""
-
-    class Decided(Exception):
-        pass
-
-    def decide(self: Collector, *arguments: Any) -> NoReturn:
-        raise Decided
-
-    monkeypatch.setattr(Collector, "decide", decide)
-    overrides = {
-        "env.game": game,
-        "env.params": json.dumps(DECLARED[game].params(0) if game in DECLARED else {}),
-        "ppo.batch_size": "2",
-        "run.eval_games": "0",
-        "run.output_dir": str(tmp_path / "run"),
-    }
-    config = resolve("tiny", overrides=[("env.task_id", "null"), *overrides.items()])
-    assert config.run.exact_every  # which asks whether the game is small enough
-    with pytest.raises(Decided):
-        train_quietly(config)

@@ -60,10 +60,6 @@ def test_seeds_of_training_are_left_out() -> None:
     assert trace_seeds(7, 6, {traces[1], traces[4]}.intersection) == [
         seed for seed in trace_seeds(7, 8) if seed not in (traces[1], traces[4])
     ]
-    player, envs = kind_of(config.env).player, make_envs(config.env, 1)
-    usual = player.seeds(envs, 5, 7)
-    others = player.seeds(envs, 5, 7, {usual[0], usual[3]}.intersection)
-    assert not {usual[0], usual[3]} & set(others) and set(usual) - set(others) == {usual[0], usual[3]}
 
 
 def test_no_seed_is_both_trained_on_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,12 +127,13 @@ def test_what_evaluations_play() -> None:
 
 
 def test_evaluations_change_nothing_but_their_own_metrics(tmp_path: Path) -> None:
-    plain = train_quietly(evaluated(tmp_path / "plain", run__eval_steps="null"))
-    more = {"run__eval_opponents": '["first", "random"]', "run__keep_checkpoints": "1"}
+    short = {"ppo__num_train_steps": "4"}
+    plain = train_quietly(evaluated(tmp_path / "plain", **short, run__eval_steps="null"))
+    more = short | {"run__eval_opponents": '["first", "random"]', "run__keep_checkpoints": "1"}
     run, said = train_aloud(evaluated(tmp_path / "run", **more))
     rows = rows_of(run)
     measured = [row["step"] for row in rows if "eval/score" in row]
-    assert measured == [1, 3, 5]  # before these steps, so after 0, 2 and 4
+    assert measured == [1, 3]  # before these steps, so after 0 and 2
     for row in rows:
         if row["step"] in measured:
             by_opponent = [row["eval/score/first"], row["eval/score/random"]]
@@ -145,10 +142,10 @@ def test_evaluations_change_nothing_but_their_own_metrics(tmp_path: Path) -> Non
     without = [
         {key: row[key] for key in row if not key.startswith("eval/")} for row in (*rows, *rows_of(plain))
     ]
-    assert without[:6] == without[6:]
+    assert without[:4] == without[4:]
     best = json.loads((run / "checkpoints" / "best.json").read_text())
     assert best["metric"] == "eval/score" and kept.find(f"{run}@best") == kept.find(f"{run}@{best['step']}")
-    assert steps_of(run) == sorted({best["step"], 6})  # the newest one, and the best
+    assert steps_of(run) == sorted({best["step"], 4})  # the newest one, and the best
     assert "run.eval_steps: evaluations while training hold nothing out: the game is so small" in said
     assert "held_out 0." in said
 

@@ -117,7 +117,8 @@ def test_the_option_plans_instead_of_training(
     [
         (["--env.opponent", "open"], "training needs an opponent to play against"),
         (["--env.game", "kuhn_pokr"], "'kuhn_pokr'"),
-        (["--env.game", "blackjack", "--env.opponent", "self"], "env.opponent is 'self'"),
+        (["--env.game", "blackjack", "--env.opponent", "self"], "blackjack has one seat"),
+        (["--env.game", "hearts", "--env.opponent", "self"], "hearts has returns that do not sum to zero; "),
         (["--run.device", "gpu"], "run.device must be auto, cpu, cuda or cuda:N, not 'gpu'"),
         (["--output_dir", "old"], "run.output_dir 'old' already holds a run"),
         (["--run.init_from", "empty"], "checkpoint: 'empty' was given, which holds none"),

@@ -60,13 +60,6 @@ def launch(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def play_scenarios(folder: Path, *arguments: str) -> Path:
-    """Launches two ranks that play scenarios to their end; returns the folder."""
-    ended = launch(folder, *arguments)
-    assert ended.returncode == 0, ended.stderr[-4000:]
-    return folder
-
-
 def read_results(scenarios: Path, name: str) -> list[Any]:
     """Returns what the two ranks found in a scenario."""
     return [json.loads((scenarios / f"{name}.{rank}.json").read_text()) for rank in range(2)]
@@ -103,8 +96,9 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scenarios(samples: Path, fake_server: FakeVllm) -> Path:
     """The folder of all scenarios, of which another launch played the others."""
-    others = [name for name in SCENARIOS if name not in (*SAMPLES, "dead")]
-    return play_scenarios(samples, fake_server.url, *others)
+    ended = launch(samples, fake_server.url, *(name for name in SCENARIOS if name not in (*SAMPLES, "dead")))
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    return samples
 
 
 def is_close(own: Any, value: Any, rounding: float) -> bool:

@@ -173,16 +173,6 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.launch
-def test_the_command_returns_the_signals_status(tmp_path: Path) -> None:
-    process = start(tmp_path / "run", until=1)
-    process.send_signal(signal.SIGTERM)
-    said, _ = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM
-    assert "gamespiel: stopped by SIGTERM\n" in said and "Traceback" not in said
-    assert steps_of(tmp_path / "run")[-1] < STEPS
-
-
-@pytest.mark.launch
 def test_a_closed_pipe_does_not_end_a_run(finished: Path, tmp_path: Path) -> None:
     """``python train.py | head -1``."""
     run = tmp_path / "run"

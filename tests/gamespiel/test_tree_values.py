@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,12 @@ from gamespiel.environments.tree_values import TreeValues, find_trees, key_of
 from task_gym.opponents import register_opponent
 
 NO_MASK = np.ones(0, dtype=np.bool_)
+
+
+@cache
+def tree_of(game: str, conversation: str | None = None) -> GameTree:
+    return build_tree(find_variant(game=game), rules=False, conversation=conversation)
+
 
 SNAPSHOT = "pool-000004"
 """An earlier policy that plays the other seat."""
@@ -45,22 +52,22 @@ class SoftmaxPolicy:
         return odds / odds.sum()
 
 
-def list_episodes(tree: GameTree, seat: int, opponent: str) -> list[tuple[Episode, int]]:
-    """Returns every game of a seat, with its last node."""
+def list_episodes(tree: GameTree, seat: int, opponent: str) -> list[tuple[Episode, list[int], int]]:
+    """Returns every game of a seat, with the edges of its moves and the last node."""
     episodes = []
     for leaf in np.flatnonzero(tree.movers == -4).tolist():
-        history, turns, node = [], 0, leaf
+        edges, node = list[int](), leaf
         while node:
-            history.append(int(tree.actions[node - 1]))
+            edges.insert(0, node - 1)
             node = int(tree.parents[node - 1])
-            turns += int(tree.movers[node] == seat)
-        info: dict[str, Any] = {"seat": seat, "opponent": opponent, "history": history[::-1]}
+        own = [edge for edge in edges if tree.movers[tree.parents[edge]] == seat]
+        info: dict[str, Any] = {"seat": seat, "opponent": opponent, "history": tree.actions[edges].tolist()}
         if opponent == SNAPSHOT:
             info |= {"opponent": "self", "snapshot": SNAPSHOT}
-        rewards = [0.0] * (turns - 1) + [float(tree.scores[leaf, seat])] if turns else []
-        played = [Turn("", NO_MASK, 0, reward=reward) for reward in rewards]
-        if played:
-            episodes.append((Episode(len(episodes), 0, info, played), leaf))
+        if own:
+            played = [Turn("", NO_MASK, 0, reward=0.0) for _ in own]
+            played[-1].reward = float(tree.scores[leaf, seat])
+            episodes.append((Episode(len(episodes), 0, info, played), own, leaf))
     return episodes
 
 
@@ -71,40 +78,36 @@ def list_episodes(tree: GameTree, seat: int, opponent: str) -> list[tuple[Episod
 def test_the_mean_gradient_over_all_games_is_that_of_the_expected_score(
     game: str, conversation: str | None, opponent: str
 ) -> None:
-    tree = build_tree(find_variant(game=game), rules=False, conversation=conversation)
+    tree = tree_of(game, conversation)
     policy, seat = SoftmaxPolicy(tree, 1), 1
     find = TreeValues({game: tree}, policy, conversing=conversation is not None)  # type: ignore[arg-type]
 
-    def tables() -> list[Any]:
-        learner = [policy.chances(str(state.text)).tolist() for state in tree.states]
-        if opponent in OPPONENTS:
-            return [[OPPONENTS[opponent](len(state.legal)) for state in tree.states], learner]
-        adapters = NEWEST if opponent == "self" else SNAPSHOT
-        return [[policy.chances(str(state.text), adapters).tolist() for state in tree.states], learner]
+    def tabulate(adapters: str = NEWEST) -> list[Any]:
+        return [policy.chances(str(state.text), adapters).tolist() for state in tree.states]
 
-    reach = tree.reach(tree.edge_probabilities(tables()))
-    games = [(episode, leaf) for episode, leaf in list_episodes(tree, seat, opponent) if reach[leaf] > 0]
-    found = find([episode for episode, _ in games])
+    if opponent in OPPONENTS:
+        other = [OPPONENTS[opponent](len(state.legal)) for state in tree.states]
+    else:
+        other = tabulate(NEWEST if opponent == "self" else SNAPSHOT)
+    reach = tree.reach(tree.edge_probabilities([other, tabulate()]))
+    games = [game for game in list_episodes(tree, seat, opponent) if reach[game[2]] > 0]
+    found = find([episode for episode, _, _ in games])
     gradient = {text: np.zeros_like(logits) for text, logits in policy.logits.items()}
-    for episode, leaf in games:
-        node = 0
-        advantages = iter(found[episode.index].advantages)
-        for action in episode.info["history"]:
-            edge = tree.find_edge(node, action)
-            if tree.movers[node] == seat:
-                text = str(tree.states[tree.state_of[node]].text)
-                score = -policy.chances(text)
-                score[tree.places[edge]] += 1
-                gradient[text] += reach[leaf] * next(advantages) * score
-            node = int(tree.children[edge])
-    other, held = tables()[0], policy.logits
+    chances = {text: policy.chances(text) for text in policy.texts}
+    for episode, edges, leaf in games:
+        for edge, advantage in zip(edges, found[episode.index].advantages, strict=True):
+            text = str(tree.states[tree.state_of[tree.parents[edge]]].text)
+            score = -chances[text]
+            score[tree.places[edge]] += 1
+            gradient[text] += reach[leaf] * advantage * score
+    held = policy.logits
     drawn = np.random.default_rng(0).permutation(len(policy.texts))[:24]
     mine = {str(state.text) for state in tree.states if state.seat == seat}
     for text in [policy.texts[i] for i in drawn if policy.texts[i] in mine]:
         ends = []
         for step in (1e-4, -1e-4):
             policy.logits = held | {text: held[text] + step * np.eye(len(held[text]))[0]}
-            ends.append(tree.score_policies([other, tables()[1]])[seat])
+            ends.append(tree.score_policies([other, tabulate()])[seat])
         policy.logits = held
         assert gradient[text][0] == pytest.approx((ends[0] - ends[1]) / 2e-4, abs=1e-8)
 
@@ -184,8 +187,8 @@ def test_auto_reads_a_tree_of_twice_the_turns_of_a_step() -> None:
 
 
 def test_a_reward_that_is_not_the_score_is_an_error() -> None:
-    tree = build_tree(find_variant(game="kuhn_poker"))
-    (episode, _), *_ = list_episodes(tree, 0, "random")
+    tree = tree_of("kuhn_poker")
+    (episode, *_), *_ = list_episodes(tree, 0, "random")
     episode.turns[-1].reward += 0.5
     with pytest.raises(InvalidValueError, match=r"ppo\.advantages"):
         TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode])  # type: ignore[arg-type]
@@ -193,7 +196,7 @@ def test_a_reward_that_is_not_the_score_is_an_error() -> None:
 
 def test_a_cut_episode_has_the_values_of_the_whole_game() -> None:
     # Kuhn poker against an opponent that always passes, cut after seat 0's pass with a king: 3/4 either way.
-    tree = build_tree(find_variant(game="kuhn_poker"))
+    tree = tree_of("kuhn_poker")
     info = {"seat": 0, "opponent": "first", "history": [2, 0, 0]}
     episode = Episode(0, 0, info, [Turn("", NO_MASK, 0)], truncated=True)
     values = TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode])[0]  # type: ignore[arg-type]
@@ -213,21 +216,21 @@ def test_an_opponent_may_say_its_probabilities() -> None:
     register_opponent("says", FirstOpponent, find_policy=lambda argument: First())
     tree = build_tree(find_variant(game="kuhn_poker"))
     find = TreeValues({"": tree}, SoftmaxPolicy(tree, 0))  # type: ignore[arg-type]
-    (one, _), *_ = list_episodes(tree, 0, "first")
-    (other, _), *_ = list_episodes(tree, 0, "says")
+    (one, *_), *_ = list_episodes(tree, 0, "first")
+    (other, *_), *_ = list_episodes(tree, 0, "says")
     assert find([one])[0].values.tolist() == find([other])[0].values.tolist()
 
 
 def test_an_episode_is_read_from_the_tree_of_its_game() -> None:
-    leduc, kuhn = (find_variant(game=name) for name in ("leduc_poker", "kuhn_poker"))
-    trees = {key_of(variant): build_tree(variant) for variant in (leduc, kuhn)}
-    policies = [SoftmaxPolicy(tree, 0) for tree in trees.values()]
-    policies[0].logits |= policies[1].logits
-    (episode, _), *_ = list_episodes(trees[key_of(leduc)], 0, "first")
+    leduc, kuhn = tree_of("leduc_poker"), tree_of("kuhn_poker")
+    trees = {key_of(find_variant(game=name)): tree_of(name) for name in ("leduc_poker", "kuhn_poker")}
+    policy = SoftmaxPolicy(leduc, 0)
+    policy.logits |= SoftmaxPolicy(kuhn, 0).logits
+    (episode, *_), *_ = list_episodes(leduc, 0, "first")
     episode.info["task_id"] = 200_000_000
     found, alone = (
-        TreeValues(own, policies[0])([episode])[0].values  # type: ignore[arg-type]
-        for own in (trees, {"": trees[key_of(leduc)]})
+        TreeValues(own, policy)([episode])[0].values  # type: ignore[arg-type]
+        for own in (trees, {"": leduc})
     )
     assert found.tolist() == alone.tolist()
 
@@ -238,13 +241,13 @@ def test_an_episode_is_read_from_the_tree_of_its_game() -> None:
         {"opponent": {"random": 1, "first": 2}},
         {"stages": [{"name": "a", "opponent": "first"}, {"name": "b"}], "failure_replay_prob": 0.5},
         {"opponent": "self", "learn": "one"},
-        {"max_turns": 2},
+        {"game": "leduc_poker", "max_turns": 2},
         {"game": None, "task_ids": [200_000_000, 200_000_017]},
     ],
 )
 def test_runs_that_trees_hold(changes: dict[str, Any]) -> None:
     """All turns of a step have advantages, whose mean over the policy that played is 0 in each state."""
-    config = from_dict({"game": "leduc_poker", "rules": False, "gamma": 1.0, "batch_size": 8,
+    config = from_dict({"game": "kuhn_poker", "rules": False, "gamma": 1.0, "batch_size": 8,
                         "advantages": "exact", "all_actions": True, **changes})  # fmt: skip
     model = make_algorithm(config)
     episodes = model.play_step(model.env, lambda dones, learned: True)  # type: ignore[arg-type]

@@ -11,13 +11,12 @@ import pytest
 import torch
 
 from gamespiel.agents.runs import checkpoint
-from gamespiel.assembly import make_algorithm, make_policy
+from gamespiel.assembly import make_policy
 from gamespiel.cli import main
-from gamespiel.config import Config, ConfigError, InvalidValueError, from_dict, notices, resolve, saved_config
+from gamespiel.config import InvalidValueError, from_dict, saved_config
 from gamespiel.environments.making import evaluation_config, make_envs, make_one_env
 from gamespiel.kinds.base import THINK
 from gamespiel.measure.episodes import measure_agent, play_policy
-from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.measure.records import read_records
 from gamespiel.replay.page import make_rows
@@ -49,20 +48,14 @@ def env_of(**env: Any) -> Any:
 @pytest.mark.parametrize(
     ("env", "name"),
     [
-        (KUHN, "GameSpielText-v0"),
+        (KUHN | {"answer": "name"}, "GameSpielText-v0"),
         (TRACE, "CodeTrace-v0"),
         (TRACE | {"by_line": True}, "CodeTraceLines-v0"),
-        ({"game": "kuhn_poker"}, "GameSpiel-v0"),
-        ({"env_type": "trace"}, "CodeTraceChoice-v0"),
     ],
 )
-def test_the_env_section_decides_which_environment_plays(env: dict[str, Any], name: str) -> None:
-    assert env_of(**env).spec.id == name
-
-
-@pytest.mark.parametrize("env", [KUHN, KUHN | {"answer": "name"}, TRACE, TRACE | {"by_line": True}])
-def test_thinking_asks_for_it_before_the_question(env: dict[str, Any]) -> None:
+def test_thinking_asks_for_it_before_the_question(env: dict[str, Any], name: str) -> None:
     plain, thinking = env_of(**env), env_of(**env, think=True)
+    assert plain.spec.id == thinking.spec.id == name
     (before, _), (asked, _) = plain.reset(seed=4), thinking.reset(seed=4)
     *state, question = before.split("\n")
     assert asked.split("\n") == [*state, THINK, question]
@@ -87,29 +80,15 @@ def test_any_reply_can_be_given(reply: str) -> None:
     assert reward == -0.01 and not over and "error" in info
 
 
-def writing_config(folder: Path) -> Config:
-    overrides = {"ppo__num_train_steps": "1", "ppo__max_new_tokens": "5", "run__eval_games": "0"}
-    return small(folder, env__decode="text", **overrides)
-
-
 def test_a_run_is_evaluated_as_it_was_trained(tmp_path: Path) -> None:
-    run = train_quietly(writing_config(tmp_path / "run"))
+    more = {"env__decode": "text", "ppo__num_train_steps": "1", "ppo__max_new_tokens": "5"}
+    run = train_quietly(small(tmp_path / "run", **more, run__eval_games="0"))
     (row,) = rows_of(run)
     assert 1 <= row["rollout/reply_tokens"] <= 5 and 0 <= row["rollout/illegal"] <= 1
     main(["eval", "--checkpoint", str(run), "--num_episodes", "2", "--output", str(tmp_path / "e.json")])
     found = json.loads((tmp_path / "e.json").read_text())
     assert (found["decode"], found["max_new_tokens"], found["temperature"]) == ("text", 5, 0.7)
     assert found["replies"]["sampled"]["all"]["tokens_per_reply"] <= 5
-
-
-def test_unmasked_play_and_exact_values_of_a_writing_run_are_refused(tmp_path: Path) -> None:
-    asked = writing_config(tmp_path)
-    for option, message in (
-        ({"unmasked": True}, r"--unmasked compares replies with choices"),
-        ({"exact": True}, r"--exact computes .*env\.decode: text"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            evaluate(EvalOptions(asked, **option), quiet())
 
 
 @pytest.mark.parametrize(
@@ -137,7 +116,7 @@ WAYS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("way", marked(WAYS, ("openenv", "cut")))
+@pytest.mark.parametrize("way", marked(WAYS, ("cut",)))
 def test_a_conversation_run_goes_on_bit_for_bit(way: str, tmp_path: Path) -> None:
     """Its state as after the first of three steps, and resumed, it is the run that was not stopped."""
     more: dict[str, Any] = TALK | WAYS[way] | {"run__eval_games": "0", "ppo__batch_size": "12"}
@@ -147,18 +126,14 @@ def test_a_conversation_run_goes_on_bit_for_bit(way: str, tmp_path: Path) -> Non
     assert any(row["rollout/conversations_cut"] for row in rows_of(whole)) == (way == "cut")
 
 
-@pytest.mark.parametrize("protocol", ["openenv", "evaluate"])
-def test_games_are_recorded_exported_and_learned_as_conversations(protocol: str, tmp_path: Path) -> None:
-    more = {"ppo__num_train_steps": "1", "env__seeding": protocol, "env__rules": "true"}
+def test_games_are_recorded_exported_and_learned_as_conversations(tmp_path: Path) -> None:
+    """Their first message is the system's, of protocol "evaluate"."""
+    more = {"ppo__num_train_steps": "1", "env__seeding": "evaluate", "env__rules": "true"}
     config = small(tmp_path / "run", **TALK, **more)
     games = read_records(train_quietly(config))
-    env, head = make_one_env(config.env), protocol == "evaluate"
     for game in games:
-        said = game["conversation"]
-        assert len(said) == head + 2 * len(game["turns"])
-        for at, turn in enumerate(game["turns"]):
-            asked, answered = said[head + 2 * at], said[head + 2 * at + 1]
-            assert (asked["content"], answered["content"]) == (turn["observation"], turn["answer"])
+        said = [message["content"] for message in game["conversation"]]
+        assert said[1:] == [text for turn in game["turns"] for text in (turn["observation"], turn["answer"])]
     rows = list(make_rows(games))
     assert len(rows) == sum(len(game["turns"]) for game in games)
     file = tmp_path / "rows.jsonl"
@@ -166,13 +141,9 @@ def test_games_are_recorded_exported_and_learned_as_conversations(protocol: str,
     for row, read in zip(rows, read_rows(file), strict=True):
         *asked, answer = row["messages"]
         assert read.answer == answer["content"] and read.observation == asked[-1]["content"]
-        if len(asked) > 1:
-            assert isinstance(read.observation, ConversationText)
-            assert list(read.observation.messages) == asked
-    first, _ = env.reset(seed=games[0]["seed"])
-    assert [m["content"] for m in first.messages] == [
-        m["content"] for m in games[0]["conversation"][: head + 1]
-    ]
+        assert isinstance(read.observation, ConversationText) and list(read.observation.messages) == asked
+    first, _ = make_one_env(config.env).reset(seed=games[0]["seed"])
+    assert [m["content"] for m in first.messages] == [m["content"] for m in games[0]["conversation"][:2]]
 
 
 def test_a_turn_that_can_never_fit_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
@@ -208,6 +179,7 @@ ONE = {
     "ppo__magnet_every": "3",
     "ppo__magnet_rate": "0.5",
     "ppo__average_decay": "0.5",
+    "ppo__num_train_steps": "8",
     "run__exact_every": "4",
     "run__eval_games": "0",
 }
@@ -227,19 +199,19 @@ def test_self_play_resumes_bit_for_bit(self_run: Path, tmp_path: Path) -> None:
 
 
 def test_rows_and_checkpoints_name_the_snapshots(self_run: Path) -> None:
-    """Snapshots every 2 steps, of which 3 are kept; the magnet moves before steps 3, 6 and 9 (from 0)."""
+    """Snapshots every 2 steps, of which 3 are kept; the magnet moves before steps 3 and 6 (from 0)."""
     rows = rows_of(self_run)
     assert [row["pool/steps"] for row in rows[:7]] == [
         [0], [0], [0, 2], [0, 2], [0, 2, 4], [0, 2, 4], [2, 4, 6],
     ]  # fmt: skip
-    assert [row["train/magnet_step"] for row in rows] == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9]
-    assert [i for i, row in enumerate(rows) if "eval/exploitability" in row] == [0, 4, 8]
+    assert [row["train/magnet_step"] for row in rows] == [0, 0, 0, 3, 3, 3, 6, 6]
+    assert [i for i, row in enumerate(rows) if "eval/exploitability" in row] == [0, 4]
     assert rows[0]["eval/exploitability"] == pytest.approx(11 / 24, abs=0.02)  # uniform play has 11/24
     state = json.loads((checkpoint.find(self_run) / "state.json").read_text())
-    assert [member["step"] for member in state["pool"]] == [6, 8, 10]
-    assert state["magnet"] == {"step": 9}
+    assert [member["step"] for member in state["pool"]] == [2, 4, 6]
+    assert state["magnet"] == {"step": 6}
     files = sorted(path.name for path in (checkpoint.find(self_run) / "snapshots").iterdir())
-    pool = [f"pool-{step:06d}.safetensors" for step in (6, 8, 10)]
+    pool = [f"pool-{step:06d}.safetensors" for step in (2, 4, 6)]
     assert files == ["learner.safetensors", "magnet.safetensors", *pool]
     assert "exploitability" in json.loads((self_run / "summary.json").read_text())["after"]
 
@@ -249,11 +221,6 @@ def test_evaluations_are_against_random(self_run: Path) -> None:
     assert "opponent 'self' is for training: evaluated against random" in text
     assert results["env"]["opponent"] == results["exact"]["policy"]["opponent"] == "random"
     assert 0 < results["exact"]["policy"]["exploitability"] < 2
-
-
-def itself(**overrides: str) -> Config:
-    given = {"env.opponent": "self"} | {name.replace("__", "."): value for name, value in overrides.items()}
-    return resolve("tiny", overrides=given.items())
 
 
 def test_a_mixture_of_itself_and_others(tmp_path: Path) -> None:
@@ -270,59 +237,14 @@ def test_a_mixture_of_itself_and_others(tmp_path: Path) -> None:
     assert saved_config(run).env.opponent == {"random": 0.5, "self": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("trained", "measured"),
-    [
-        ("self", "random"),
+def test_evaluations_leave_itself_out() -> None:
+    trained: dict[str, float]
+    for trained, measured in (
         ({"self": 1.0}, "random"),
         ({"mcts:10": 0.3, "self": 0.7}, "mcts:10"),
         ({"mcts:10": 0.3, "self": 0.5, "random": 0.2}, {"mcts:10": 0.3, "random": 0.2}),
-    ],
-)
-def test_evaluations_leave_itself_out(trained: Any, measured: Any) -> None:
-    assert evaluation_config(from_dict({"game": "leduc_poker", "opponent": trained})).env.opponent == measured
-
-
-@pytest.mark.parametrize(
-    ("game", "learn", "message"),
-    [
-        ("2048", "one", "2048 has one seat"),
-        ("hearts", "both", "hearts has returns that do not sum to zero; .* self_play.learn: one"),
-    ],
-)
-def test_games_that_are_refused(game: str, learn: str, message: str) -> None:
-    asked = itself(env__game=game, self_play__learn=learn, ppo__batch_size="1")
-    with pytest.raises(InvalidValueError, match=message):
-        make_algorithm(asked)
-
-
-def test_keys_without_effect_are_noticed() -> None:
-    assert notices(resolve("tiny-selfplay")) == []
-    both = "with self_play.learn: both, no seat is played by a snapshot."
-    assert notices(itself(self_play__pool_size="3")) == [f"self_play.pool_size = 3 has no effect: {both}"]
-    assert notices(itself(self_play__pool_size="3", self_play__learn="one")) == []
-    (notice,) = notices(from_dict({"ppo": {"action_floor": 0.1}, "env": {"game": "kuhn_poker"}}))
-    assert notice == "ppo.action_floor = 0.1 has no effect without ppo.all_actions."
-    assert notices(itself(env__opponent="random", self_play__learn="one")) == [
-        "self_play.learn = one has no effect: it is for env.opponent: self."
-    ]
-    assert notices(
-        itself(ppo__num_minibatches="4", ppo__mini_batch_size="8", ppo__gradient_accumulation_steps="1")
-    ) == [
-        f"ppo.{name} has no effect: ppo.num_minibatches divides the turns."
-        for name in ("mini_batch_size = 8", "gradient_accumulation_steps = 1")
-    ]
-    assert notices(itself(ppo__minibatch_unit="prompt")) == []
-    for decode, idle in (("choice", "ppo.cut_penalty = 0.1"), ("text", "ppo.legal_coef = 0.5")):
-        ppo, env = {"cut_penalty": 0.1, "legal_coef": 0.5}, KUHN | {"decode": decode}
-        (notice,) = notices(from_dict({"ppo": ppo, "env": env}))
-        assert notice.startswith(f"{idle} has no effect: it is for ")
-    assert notices(itself(ppo__minibatch_unit="prompt", env__conversation="true")) == [
-        "ppo.minibatch_unit = prompt has no effect with env.conversation: optimizer steps draw episodes."
-    ]
-    assert notices(itself(ppo__magnet_every="3")) == [
-        "ppo.magnet_every = 3 has no effect: ppo.magnet_coef is 0."
-    ]
+    ):
+        assert evaluation_config(from_dict({"opponent": trained})).env.opponent == measured
 
 
 # -- recorded answers --------------------------------------------------------------------------------------
@@ -362,11 +284,9 @@ def test_what_was_played_becomes_likely_and_ppo_goes_on(tmp_path: Path) -> None:
     checkpoint.load_policy(policy, checkpoint.find(run))
     after = probability_of_betting()
     assert before < 0.8 and min(after) > 0.95
-    # The run stands before its first step, and PPO begins from there in either way.
+    # The run stands before its first step, and PPO begins from there.
     assert checkpoint.step_of(checkpoint.find(run)) == 0
-    train_quietly(saved_config(run), resume=run)
-    again = small(tmp_path / "again", ppo__num_train_steps="1", run__eval_games="0", run__init_from=str(run))
-    assert checkpoint.step_of(checkpoint.find(train_quietly(again))) == 1
+    assert checkpoint.step_of(checkpoint.find(train_quietly(saved_config(run), resume=run))) == 1
 
 
 def test_the_loss_is_of_the_answers_as_the_policy_writes_them(tmp_path: Path) -> None:
@@ -386,10 +306,9 @@ def row_of(roles: str) -> str:
     return json.dumps({"messages": [{"role": names[role], "content": "x"} for role in roles]})
 
 
-ROLES = [row_of(roles) for roles in ("u", "us", "suua", "su", "uau")]
-
-
-@pytest.mark.parametrize("line", ["{}", '{"messages": [{"role": "user"}]}', "not JSON", "", *ROLES])
+@pytest.mark.parametrize(
+    "line", ["{}", '{"messages": [{"role": "user"}]}', *map(row_of, ("u", "us", "suua", "su", "uau"))]
+)
 def test_lines_that_are_no_rows(line: str, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "rows.jsonl", ("a", "b"))
     path.write_text(path.read_text() + line + "\n")
