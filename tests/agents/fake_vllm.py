@@ -16,9 +16,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -40,6 +41,12 @@ from gamespiel.agents.sampling.vllm.replicas import Patience
 from gamespiel.agents.sampling.vllm.sampler import VllmSampler
 from gamespiel.agents.tokens.constraints import FreeText
 from tests.agents.toys import Echo, Stairs, make_policy, make_ppo, masks_of
+
+
+@cache
+def make_served() -> LLMPolicy:
+    """Returns the model of servers that are given none, which is made once."""
+    return make_policy()
 
 
 class Refusal(Exception):
@@ -74,7 +81,7 @@ class FakeVllm:
         aborted: Requests whose client went away before they were answered.
     """
 
-    policy: LLMPolicy = field(default_factory=make_policy)
+    policy: LLMPolicy = field(default_factory=make_served)
     runtime_lora: bool = True
     max_lora_rank: int = 16
     mode: str = "raw_logprobs"
@@ -83,6 +90,7 @@ class FakeVllm:
     ignores_adapters: bool = False
     follows: bool = True
     lora_dtype: torch.dtype | None = None
+    _lock: ClassVar[threading.Lock] = threading.Lock()  # servers may share a model
 
     def __post_init__(self) -> None:
         self.reader = LocalReader(self.policy.engine, self.policy.adapters)
@@ -92,7 +100,6 @@ class FakeVllm:
         self.ever_loaded: list[str] = []
         self.aborted = 0
         self.drift = 0.0
-        self._lock = threading.Lock()
         # Bound for good, and never listened on: nobody else gets the port while the server is stopped.
         self._place = socket.socket()
         self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -93,19 +93,11 @@ def test_a_budget_rises_to_what_was_given(caplog: pytest.LogCaptureFixture) -> N
             end_steps(budgets, 1)
     assert [*seen, budgets.tokens_per_forward] == [175, 350, 700, 700, 700]
     assert budgets.tokens_per_backward == 400
-    assert [record.getMessage() for record in caplog.records if "rises" in record.getMessage()] == [
-        "16 steps had enough memory: ppo.tokens_per_forward rises from 175 to 350",
-        "16 steps had enough memory: ppo.tokens_per_forward rises from 350 to 700",
-    ]
-
-
-def test_a_rise_that_was_too_much_is_tried_less_and_less_often() -> None:
-    """A shortage within the wait begins it anew; one after a rise doubles it, up to a limit."""
-    budgets = Budgets(800, 400)
+    # A rise that was too much is tried less and less often, up to a limit. 200 is a shortage within the wait.
+    budgets, wait = Budgets(800, 400), CLEAN_STEPS
     run_out(budgets)
     end_steps(budgets, CLEAN_STEPS - 1)
-    run_out(budgets)  # 200: nothing had risen
-    wait = CLEAN_STEPS
+    run_out(budgets)
     for _ in range(9):
         end_steps(budgets, wait - 1)
         assert budgets.tokens_per_forward == 200
@@ -114,6 +106,10 @@ def test_a_rise_that_was_too_much_is_tried_less_and_less_often() -> None:
         run_out(budgets)
         wait = min(2 * wait, MOST_CLEAN_STEPS)
     assert wait == MOST_CLEAN_STEPS
+    assert [record.getMessage() for record in caplog.records if "rises" in record.getMessage()] == [
+        "16 steps had enough memory: ppo.tokens_per_forward rises from 175 to 350",
+        "16 steps had enough memory: ppo.tokens_per_forward rises from 350 to 700",
+    ]
 
 
 def test_a_budget_that_fell_goes_on_unless_another_is_given() -> None:
@@ -188,19 +184,15 @@ def test_kept_blocks_are_used_again() -> None:
     assert given_back >= 20 * 40_000_000 // (1 << 21) and kept < given_back / 10
 
 
-@pytest.mark.parametrize(
-    ("small", "device", "keeps"), [(10**9, "cpu", True), (1, "cpu", False), (10**9, "cuda", False)]
-)
-def test_small_models_on_the_cpu_keep_freed_memory(
-    small: int, device: str, keeps: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_models_on_the_cpu_keep_freed_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded model has fewer parameters than 10⁹, and more than 1."""
-    calls: list[int] = []
-    monkeypatch.setattr(memory, "keep_freed", lambda: calls.append(1))
-    monkeypatch.setattr(engines, "SMALL", small)
-    with card():
-        make_policy(device=device)
-    assert bool(calls) == keeps
+    for small, device, keeps in ((10**9, "cpu", True), (1, "cpu", False), (10**9, "cuda", False)):
+        calls: list[int] = []
+        monkeypatch.setattr(memory, "keep_freed", lambda calls=calls: calls.append(1))
+        monkeypatch.setattr(engines, "SMALL", small)
+        with card():
+            make_policy(device=device)
+        assert bool(calls) == keeps
 
 
 @pytest.mark.parametrize("given", [False, True])

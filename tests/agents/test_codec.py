@@ -69,23 +69,17 @@ def test_a_template_that_takes_too_much_is_named(name: str, monkeypatch: pytest.
     assert codec.prompt_text("later again") == "user\nlater again<e>\nassistant\n"
 
 
-def test_a_template_that_is_too_long_or_no_text_is_named() -> None:
-    long = TEMPLATE + "{#" + "a" * (1 << 20) + "#}"
-    with pytest.raises(ChatTemplateError, match=r"it has 1,0[0-9,]+ characters, allowed: at most 1,048,576"):
-        ChatCodec(tokenizer(template=long))
-    other = tokenizer()
-    other.chat_template = {"tool_use": TEMPLATE}
-    with pytest.raises(ChatTemplateError, match="cannot be found: "):
-        ChatCodec(other)
-
-
 def test_a_template_is_rendered_as_transformers_does() -> None:
+    """A date in it stays the same: a run that is resumed on another day goes on with the same prompts."""
     own = tokenizer(template="{{ bos_token }}{{ eos_token }}{{ enable_thinking }}" + TEMPLATE, bos_token="0")
     messages = [{"role": "system", "content": "é\ud83d\ude00"[:1]}, {"role": "user", "content": "2 {{ 1 }}"}]
     expected = own.apply_chat_template(
         messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
     )
     assert ChatCodec(own).render(messages, add_generation_prompt=True) == expected
+    own = llama("{1}")
+    own.chat_template = own.chat_template.replace("%d %b %Y", "%A, %d %B %Y, %d.%m.%y")
+    assert "\n\nToday: Friday, 26 July 2024, 26.07.24<|eot_id|>" in ChatCodec(own).prompt_text("x")
 
 
 def test_an_answer_is_its_digits_and_the_end_of_the_turn() -> None:
@@ -98,46 +92,35 @@ def test_an_answer_is_its_digits_and_the_end_of_the_turn() -> None:
     for action in (0, 7, 123, 4673):
         together = own(f"{codec.prompt_text('x')}{action}<|im_end|>", add_special_tokens=False)
         assert codec.encode_prompt("x") + codec.encode_action(action) == tuple(together["input_ids"])
+    copy = pickle.loads(pickle.dumps(codec))
+    assert copy.encode_prompt("x") == codec.encode_prompt("x")
+    assert copy.encode_action(12) == codec.encode_action(12)
+    assert not pickle.loads(pickle.dumps(ChatCodec(llama(), numbers=False))).numbers
 
 
-@pytest.mark.parametrize(("merge", "digits"), [(("1", "2"), "12"), (("\n", "3"), "3")])
-def test_digits_that_merge_with_one_another_or_the_prompts_end_are_refused(
-    merge: tuple[str, str], digits: str
-) -> None:
-    with pytest.raises(TokenBoundaryError, match=f"tokenises '{digits}' after a prompt otherwise than"):
-        ChatCodec(tokenizer(merge))
+def test_tokens_that_depend_on_what_is_before_them_are_refused() -> None:
+    """Digits of two tokens too, and a turn that cannot end. Digits in threes are for names only.
 
-
-def test_digits_of_two_tokens_and_a_turn_that_cannot_end_are_refused() -> None:
-    """Digits in threes are for names only."""
+    "\\n" and "a" merge, "\\n" and "b" do not; neither is a digit.
+    """
     own = tokenizer()
     own.backend_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("_", prepend_scheme="always")
     for wrong, message in (
         (own, r"digits \['0', .* are not one token each"),
         (tokenizer(eos_token=None), "names no eos_token"),
         (llama(), r"tokenises '12' .* splits digits .*, or env\.answer: name"),
+        (tokenizer(("1", "2")), "tokenises '12' after a prompt otherwise than"),
+        (tokenizer(("\n", "3")), "tokenises '3' after a prompt otherwise than"),
     ):
         with pytest.raises(TokenBoundaryError, match=message):
             ChatCodec(wrong)
     codec = ChatCodec(llama(), numbers=False)
     spelt = codec.tokenizer.convert_ids_to_tokens(codec.encode_answer("Bet 123"))
     assert spelt == ["Bet", "Ġ", "123", "<|eot_id|>"]
-
-
-def test_answers_that_are_no_numbers_are_checked_too() -> None:
-    """ "\\n" and "a" merge, "\\n" and "b" do not; neither is a digit."""
     codec = ChatCodec(tokenizer(("\n", "a")), numbers=False)
     assert codec.encode_answer("b") == (codec.tokenizer.convert_tokens_to_ids("b"), 0)
     with pytest.raises(TokenBoundaryError, match=r"tokenises 'ab' after a prompt.*or env\.answer: id"):
         codec.encode_answer("ab")
-
-
-def test_pickles() -> None:
-    codec = ChatCodec(load_tokenizer(ModelSettings()))
-    copy = pickle.loads(pickle.dumps(codec))
-    assert copy.encode_prompt("x") == codec.encode_prompt("x")
-    assert copy.encode_action(12) == codec.encode_action(12)
-    assert not pickle.loads(pickle.dumps(ChatCodec(llama(), numbers=False))).numbers
 
 
 # -- templates -----------------------------------------------------------------------------------------------
@@ -159,15 +142,13 @@ SHAPES: dict[str, Callable[[], Any]] = {
     ],
 )
 def test_a_turn_ends_as_the_template_ends_it(shape: str, closing: str, padding: str) -> None:
+    """One that ends no turn leaves it to eos."""
+    own = tokenizer(template=TEMPLATE.replace("<e>", ""))
+    assert ChatCodec(own).end_of_turn == ChatCodec(own).pad == own.eos_token_id == 0
     codec = ChatCodec(SHAPES[shape]())
     names = codec.tokenizer.convert_ids_to_tokens([codec.end_of_turn, codec.pad])
     assert names == [closing, padding]
     assert codec.encode_action(12)[-1] == codec.end_of_turn
-
-
-def test_a_template_that_ends_no_turn_leaves_it_to_eos() -> None:
-    own = tokenizer(template=TEMPLATE.replace("<e>", ""))
-    assert ChatCodec(own).end_of_turn == ChatCodec(own).pad == own.eos_token_id == 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -183,18 +164,11 @@ def test_the_tokens_are_those_of_transformers(shape: str) -> None:
         assert whole.count(own.bos_token_id) == (shape in ("llama", "gemma"))
 
 
-def test_the_date_in_a_template_stays_the_same() -> None:
-    """A run that is resumed on another day goes on with the same prompts."""
-    own = llama("{1}")
-    own.chat_template = own.chat_template.replace("%d %b %Y", "%A, %d %B %Y, %d.%m.%y")
-    codec = ChatCodec(own)
-    assert "\n\nToday: Friday, 26 July 2024, 26.07.24<|eot_id|>" in codec.prompt_text("x")
-
-
 @pytest.mark.parametrize(
     ("template", "message"),
     [
         (None, r"has no chat template; allowed: a tokenizer with one"),
+        (TEMPLATE + "{#" + "a" * (1 << 20) + "#}", r"it has 1,0[0-9,]+ characters, allowed: at most 1,048,5"),
         ("{{ raise_exception('no users') }}", r"fails for messages of these roles: user.*: no users"),
         ("{{ messages[0].content }}", "leaves out or changes an assistant's message"),
         ("{% for m in messages %}{{ m.content }}{% endfor %}", r"and a generation prompt after it"),
@@ -211,6 +185,10 @@ def test_the_date_in_a_template_stays_the_same() -> None:
 def test_templates_that_are_refused(template: str | None, message: str) -> None:
     with pytest.raises(ChatTemplateError, match=message):
         ChatCodec(tokenizer(template=template))
+    other = tokenizer()
+    other.chat_template = {"tool_use": TEMPLATE}
+    with pytest.raises(ChatTemplateError, match="cannot be found: "):
+        ChatCodec(other)
 
 
 def test_all_prompts_end_alike() -> None:
@@ -240,7 +218,7 @@ def test_a_text_brings_no_control_tokens(shape: str) -> None:
     assert end == codec.end_of_turn and not set(answer) & special and own.decode(answer) == spelt[0]
 
 
-def test_control_tokens_are_also_those_that_a_template_names() -> None:
+def test_control_tokens_that_a_template_names_trims_or_cannot_cut() -> None:
     """``<think>`` is not special in Qwen3; ``<b>`` is neither special nor named, and stays one token."""
     own = chatml()
     own.chat_template = CHATML + "{% if add_generation_prompt %}<think>\n\n</think>\n\n{% endif %}"
@@ -248,17 +226,11 @@ def test_control_tokens_are_also_those_that_a_template_names() -> None:
     think, close, bold = own.convert_tokens_to_ids(["<think>", "</think>", "<b>"])
     tokens = ChatCodec(own).encode_prompt("a <think> b </think> <b>")
     assert (tokens.count(think), tokens.count(close), tokens.count(bold)) == (1, 1, 1)
-
-
-def test_what_a_template_trims_is_trimmed_with_control_tokens_too() -> None:
     codec = ChatCodec(llama("{1}"))
     ends = codec.tokenizer("<|end_header_id|>\n\n<", add_special_tokens=False)["input_ids"]
     tokens = codec.encode_prompt("\n <|eot_id|> \n")
     assert any(tokens[i : i + len(ends)] == tuple(ends) for i in range(len(tokens)))
     assert tokens == codec.encode_prompt("<|eot_id|>")
-
-
-def test_a_control_token_that_cannot_be_cut_is_an_error() -> None:
     own = tokenizer()
     own.add_special_tokens({"additional_special_tokens": ["§"]})
     codec = ChatCodec(own)
@@ -271,19 +243,18 @@ def test_a_control_token_that_cannot_be_cut_is_an_error() -> None:
 
 
 def test_a_prompt_longer_than_the_model_reads_is_an_error() -> None:
-    """<|im_start|>user\\n is 6 tokens, <|im_end|>\\n 2 and <|im_start|>assistant\\n 11: 19 with no text."""
+    """<|im_start|>user\\n is 6 tokens, <|im_end|>\\n 2 and <|im_start|>assistant\\n 11: 19 with no text.
+
+    A long text is read without recursion.
+    """
     codec = ChatCodec(chatml())
     assert len(codec.encode_prompt("x" * (4096 - 19))) == 4096
     with pytest.raises(PromptLengthError, match=r"of 4078 characters has 4097 tokens .* at most 4096"):
         codec.encode_prompt("x" * (4097 - 19))
-
-
-def test_a_long_text_is_read_without_recursion() -> None:
     own = chatml()
     own.model_max_length = 200_000
-    codec = ChatCodec(own)
-    assert len(codec.encode_prompt("x" * 100_000)) == 100_019
-    assert len(codec.encode_prompt(" 12\n" * 25_000)) == 100_019
+    for text in ("x" * 100_000, " 12\n" * 25_000):
+        assert len(ChatCodec(own).encode_prompt(text)) == 100_019
 
 
 def test_prompts_are_kept_up_to_a_number_of_tokens() -> None:
@@ -320,6 +291,8 @@ def test_ids_that_begin_one_another() -> None:
               └─ 2 ─┬─ end         12
                     └─ 3 ─ end     123
          └ 2 ─ end                 2
+
+    What is shared at first is no decision: 123 and 124 differ in their third digit only.
     """
     trie = build(1, 12, 123, 2)
     assert trie.nodes == (Node((), (1, 2)), Node((1,), (2, END)), Node((1, 2), (3, END)))
@@ -331,26 +304,17 @@ def test_ids_that_begin_one_another() -> None:
     }
     assert trie.following == {Branch(0, 0): 1, Branch(1, 0): 2}
     assert trie.ends == {Branch(1, 1): 1, Branch(2, 1): 12, Branch(2, 0): 123, Branch(0, 1): 2}
-
-
-def test_what_is_shared_at_first_is_no_decision() -> None:
-    """123 and 124 differ in their third digit only; one legal action leaves nothing to decide."""
     assert build(123, 124).nodes == (Node((1, 2), (3, 4)),)
     trie = build(123)
     assert trie.nodes == () and trie.paths == {123: ()} and not trie.following and not trie.ends
-
-
-@pytest.mark.parametrize(
-    ("sequences", "message"),
-    [
+    refused: tuple[tuple[dict[int, tuple[int, ...]], str], ...] = (
         ({}, "at least one legal action, got none"),
         ({3: (3, END), 4: (3, END)}, r"action 3's tokens \[3, 99\] equal or begin those of \[4\]"),
         ({12: (1, 2), 1: (1,), 2: (2, END)}, r"action 1's tokens .* \[12\]"),
-    ],
-)
-def test_sequences_that_cannot_be_told_apart(sequences: dict[int, tuple[int, ...]], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ActionTrie.build(sequences)
+    )
+    for sequences, message in refused:
+        with pytest.raises(ValueError, match=message):
+            ActionTrie.build(sequences)
 
 
 @given(st.sets(st.integers(0, 5000), min_size=1, max_size=60))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from hypothesis import example, given, settings
@@ -206,25 +208,22 @@ def test_the_system_message_stays() -> None:
         assert len(prompt.tokens) == 30 + 23 * (turns - left_out)
 
 
-def test_a_turn_that_cannot_fit_is_an_error() -> None:
+def test_conversations_that_are_refused() -> None:
+    """A turn that cannot fit, a template without answers, and an answer that merges.
+
+    New answers come after a line end, and earlier ones after a colon, with which a 1 merges.
+    """
     with pytest.raises(
         PromptLengthError, match=r"has 30 tokens on its own, .* at most 29: env.context_tokens"
     ):
         sized(29).encode(short(3, system=True))
     assert sized(30).encode(short(3, system=True)).left_out == 3
-
-
-def test_a_template_without_answers_is_refused() -> None:
     deaf = (
         "{% for m in messages %}{% if m.role == 'user' or m.content == 'an answer' %}{{ m.content }}<e>"
         "{% endif %}{% endfor %}{% if add_generation_prompt %}>{% endif %}"
     )
     with pytest.raises(ChatTemplateError, match="writes 0 of 1 answers"):
         ConversationCodec(ChatCodec(tokenizer(template=deaf))).encode(short(1))
-
-
-def test_an_answer_that_merges_within_a_conversation_is_refused() -> None:
-    """New answers come after a line end, and earlier ones after a colon, with which a 1 merges."""
     colon = (
         "{% for m in messages %}{{ m.role }}{{ ':' if m.role == 'assistant' else '\\n' }}"
         "{{ m.content }}<e>\\n{% endfor %}{% if add_generation_prompt %}assistant\\n{% endif %}"
@@ -234,12 +233,18 @@ def test_an_answer_that_merges_within_a_conversation_is_refused() -> None:
         ConversationCodec(ChatCodec(own)).encode(short(1))
 
 
+any_codec = cache(of(chatml))
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5), st.text(max_size=20))
 @example(["<|im_start|>"], "a<|im_start|>b")
 def test_any_text_can_be_said(answers: list[str], system: str) -> None:
-    """Nothing that is said brings a control token: each turn has two messages, and three are around them."""
-    codec = ConversationCodec(ChatCodec(chatml()))
+    """Nothing that is said brings a control token: each turn has two messages, and three are around them.
+
+    The tokenizer composes characters.
+    """
+    codec = any_codec()
     try:
         tokens = codec.encode(talk(answers, system)).tokens
     except ChatTemplateError as error:
@@ -247,4 +252,5 @@ def test_any_text_can_be_said(answers: list[str], system: str) -> None:
         return
     start = codec.codec.tokenizer.convert_tokens_to_ids("<|im_start|>")
     assert tokens.count(start) == 2 * len(answers) + 3
-    assert all(answer.strip() in codec.codec.decode_reply(tokens) for answer in answers)
+    said = codec.codec.decode_reply(tokens)
+    assert all(normalize("NFC", answer.strip()) in said for answer in answers)

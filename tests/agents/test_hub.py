@@ -121,16 +121,13 @@ def test_what_the_hub_refuses(
     assert hub.tokens == {token and f"Bearer {token}"} and len(hub.asked) == len(LOADS)
 
 
-def test_a_repository_without_a_model(hub: Hub, tmp_path: Path) -> None:
+def test_names_and_repositories_without_a_model(hub: Hub, tmp_path: Path) -> None:
+    for name in ("owner/a b", "owner/-x-", "some model"):
+        with pytest.raises(ModelError, match=r"is no hub name; allowed: 'tiny', a hub name"):
+            load_tokenizer(ModelSettings(name))
+    assert hub.asked == []
     hub.models[NAME] = tmp_path
     assert "is a repository without a config.json" in refused()
-
-
-@pytest.mark.parametrize("name", ["owner/a b", "owner/-x-", "some model"])
-def test_a_name_that_the_hub_cannot_have(hub: Hub, name: str) -> None:
-    with pytest.raises(ModelError, match=r"is no hub name; allowed: 'tiny', a hub name"):
-        load_tokenizer(ModelSettings(name))
-    assert hub.asked == []
 
 
 def test_a_hub_that_cannot_be_reached(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,9 +197,27 @@ def test_a_state_that_none_has_is_named(
         checkpoint.load(trained, folder)
 
 
-def test_a_checkpoint_without_a_manifest_is_not_whole(trained: LLMPPO, saved: Path, tmp_path: Path) -> None:
-    shutil.copytree(saved, tmp_path / "run")
-    folder = checkpoint.find(tmp_path / "run")
+def test_a_checkpoint_that_is_not_whole_and_the_one_before(
+    trained: LLMPPO, saved: Path, tmp_path: Path
+) -> None:
+    """A card may be changed, and a format may not; a checkpoint needs its manifest."""
+    run = tmp_path / "run"
+    shutil.copytree(saved, run)
+    folder = checkpoint.find(run)
+    (folder / "adapter" / "README.md").write_text("mine")
+    (folder / "adapter" / "adapter_config.json").unlink()
+    checkpoint.load(trained, folder)
+    for step in (3, 4):
+        trained.step = step
+        (checkpoint.save(trained, run) / "optimizer.safetensors").write_bytes(b"")
+    trained.step = 2
+    with pytest.raises(CheckpointError, match=rf"optimizer.safetensors has .* before it is {run}@2"):
+        checkpoint.load(trained, checkpoint.find(run))
+    assert kept.find_whole(run) == folder
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 2}))
+    with pytest.raises(CheckpointError, match=r"it has format 2, .* up to 1"):
+        checkpoint.load(trained, folder)
     (folder / "manifest.json").unlink()
     message = r"step-000002': manifest\.json is missing; the run has no whole one before it"
     with pytest.raises(CheckpointError, match=message):
@@ -207,31 +225,7 @@ def test_a_checkpoint_without_a_manifest_is_not_whole(trained: LLMPPO, saved: Pa
     with pytest.raises(CheckpointError, match=message):
         checkpoint.load_policy(trained.policy, folder)
     with pytest.raises(CheckpointError, match="holds none that is whole"):
-        kept.find_whole(tmp_path / "run")
-
-
-def test_the_whole_one_before_is_offered(trained: LLMPPO, saved: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(saved, run)
-    for step in (3, 4):
-        trained.step = step
-        (checkpoint.save(trained, run) / "optimizer.safetensors").write_bytes(b"")
-    trained.step = 2
-    with pytest.raises(CheckpointError, match=rf"optimizer.safetensors has .* before it is {run}@2"):
-        checkpoint.load(trained, checkpoint.find(run))
-    assert kept.find_whole(run).name == "step-000002"
-
-
-def test_cards_may_be_changed_but_no_format(trained: LLMPPO, saved: Path, tmp_path: Path) -> None:
-    shutil.copytree(saved, tmp_path / "run")
-    folder = checkpoint.find(tmp_path / "run")
-    (folder / "adapter" / "README.md").write_text("mine")
-    (folder / "adapter" / "adapter_config.json").unlink()
-    checkpoint.load(trained, folder)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 2}))
-    with pytest.raises(CheckpointError, match=r"it has format 2, .* up to 1"):
-        checkpoint.load(trained, folder)
+        kept.find_whole(run)
 
 
 def test_gaps_of_a_metrics_file(tmp_path: Path) -> None:

@@ -34,9 +34,6 @@ def test_the_base_is_frozen_and_in_evaluation_mode(capfd: pytest.CaptureFixture[
     assert capfd.readouterr() == ("", "")
     assert not any(p.requires_grad for p in base.parameters()) and not base.training
     assert {p.dtype for p in base.parameters()} == {torch.float32}
-
-
-def test_an_unknown_dtype() -> None:
     with pytest.raises(ValueError, match=r"dtype: .*'bfloat16' or 'float16', got 'int4'"):
         make_policy(model={"dtype": "int4"})
     with pytest.raises(TypeError, match=r"model got an unexpected keyword argument 'dtyp'.*'dtype'"):
@@ -48,14 +45,6 @@ def folder(tmp_path: Path) -> Path:
     """Returns a copy of the embedded model, to be damaged."""
     shutil.copytree(TINY, tmp_path / "model")
     return tmp_path / "model"
-
-
-def test_random_weights_are_the_seeds(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    settings = ModelSettings(str(folder), random_weights=True)
-    a, b, c = (load_base(settings, "cpu", seed).get_input_embeddings().weight for seed in (0, 0, 1))
-    assert torch.equal(a, b) and not torch.equal(a, c)
-    assert not torch.equal(a, load_base(ModelSettings(), "cpu", 0).get_input_embeddings().weight)
 
 
 # -- folders that cannot be loaded -------------------------------------------------------------------------
@@ -134,19 +123,14 @@ def test_code_of_a_models_own_is_refused_without_a_question(
             load()
 
 
-@pytest.mark.parametrize(
-    ("place", "random_weights"),
-    [
-        ("torch.nn.Module.to", False),
-        ("torch.nn.Module.to", True),
-        ("transformers.AutoModelForCausalLM.from_pretrained", False),
-    ],
-)
-def test_a_model_that_does_not_fit(place: str, random_weights: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights are moved to a GPU whole, within the loading by transformers or after it."""
-    monkeypatch.setattr(place, Mock(side_effect=torch.OutOfMemoryError("CUDA out of memory")))
-    with pytest.raises(MemoryLimitError, match=r"'tiny' does not fit into the memory of the cpu"):
-        load_base(ModelSettings(random_weights=random_weights), "cpu", 0)
+    error, loader = torch.OutOfMemoryError("CUDA out of memory"), "transformers.AutoModelForCausalLM"
+    for place, random in (("torch.nn.Module.to", False), ("torch.nn.Module.to", True), (loader, False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(place + ".from_pretrained" * (place == loader), Mock(side_effect=error))
+            with pytest.raises(MemoryLimitError, match=r"'tiny' does not fit into the memory of the cpu"):
+                load_base(ModelSettings(random_weights=random), "cpu", 0)
 
 
 @pytest.mark.parametrize("native", [False, True])
@@ -248,14 +232,11 @@ def test_a_tokenizer_larger_than_the_embedding(tmp_path: Path) -> None:
     message = rf"an embedding of 250 tokens and a tokenizer with {more} more, the first of them .* id 250;"
     with pytest.raises(ModelError, match=message):
         policy(saved(tmp_path, gpt2(64, vocabulary=250)), "c_attn")
-
-
-def test_a_control_token_that_no_text_gives_needs_no_embedding(tmp_path: Path) -> None:
-    """Gemma 3's tokenizer ends with one for images, which its text models lack."""
+    # A control token that no text gives needs none: Gemma 3's tokenizer ends with one for images.
     own = gemma()
     known = len(own)
     own.add_special_tokens({"additional_special_tokens": ["<image_soft_token>"]})
-    model = saved(tmp_path, Qwen2Config(vocab_size=known, **GATED), own)
+    model = saved(tmp_path / "gemma", Qwen2Config(vocab_size=known, **GATED), own)
     assert policy(model, "q_proj").prompts(["<image_soft_token>"])[0] < (known,) * 1000
 
 

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from transformers import AutoModelForCausalLM
 
 from gamespiel.agents.models import BASE
-from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.policy import LLMPolicy, MissingMaskError, MissingNamesError
 from gamespiel.agents.tokens.answers import AmbiguousNamesError
 from task_gym.errors import ArgumentError
@@ -41,7 +39,6 @@ CHOICES = spaces.Discrete(3)
     ("seen", "taken", "settings", "message"),
     [
         (spaces.Box(0.0, 1.0, (8,)), CHOICES, {}, r"reads texts .* or token ids"),
-        (CHOICES, CHOICES, {}, r"reads texts .* or token ids"),
         (TEXT, spaces.MultiDiscrete([2, 2]), {}, "got decode='choice' and MultiDiscrete"),
         (TEXT, CHOICES, {"use_sde": True}, "state-dependent exploration"),
         (TEXT, spaces.Discrete(2), {"decode": "text"}, r"got decode='text' and Discrete\(2\)"),
@@ -61,10 +58,9 @@ def test_spaces_and_settings_that_are_refused(seen: Any, taken: Any, settings: A
         (None, "needs action_masks"),
         (masks_of([(0,), (), (1,)]), r"rows \[1\] allow nothing"),
         (masks_of(LEGAL[:2]), r"shape \(2, 124\) came with 3 observations"),
-        (MASKS[:, :100], r"shape \(3, 100\) came with 3 observations"),
         (MASKS.ravel(), r"shape \(1, 372\) came with 3 observations"),
     ],
-    ids=["none", "empty", "too few", "too narrow", "flat"],
+    ids=["none", "empty", "too few", "flat"],
 )
 def test_what_is_legal_is_never_guessed(policy: LLMPolicy, masks: Any, message: str) -> None:
     for call in (
@@ -78,10 +74,9 @@ def test_what_is_legal_is_never_guessed(policy: LLMPolicy, masks: Any, message: 
             call()
 
 
-@pytest.mark.parametrize("kind", [bool, np.int8, np.float32, torch.tensor, list])
-def test_masks_of_any_kind(policy: LLMPolicy, kind: Any) -> None:
-    given = MASKS.tolist() if kind is list else kind(MASKS) if kind is torch.tensor else MASKS.astype(kind)
-    assert policy.answers.legal_sets(given, 3) == LEGAL
+def test_masks_of_any_kind(policy: LLMPolicy) -> None:
+    kinds = [MASKS.tolist(), torch.tensor(MASKS), *(MASKS.astype(kind) for kind in (np.int8, np.float32))]
+    assert all(policy.answers.legal_sets(given, 3) == LEGAL for given in kinds)
 
 
 # -- answers by name -----------------------------------------------------------------------------------------
@@ -154,7 +149,12 @@ def test_long_names_share_the_token_budget(reading: str, counted: int) -> None:
 
 def test_the_state_is_what_learns() -> None:
     """Two layers of seven linear maps, A and B each; weight and bias of the head; nothing of the base."""
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
     policy = make_policy()
+    make_policy(model={"random_weights": True})
+    assert torch.equal(torch.rand(1), expected)  # global randomness is left alone
     state = policy.state_dict()
     adapters = [key for key in state if key.startswith("adapter.")]
     assert len(adapters) == 2 * 7 * 2 and all("lora_" in key for key in adapters)
@@ -178,15 +178,6 @@ def test_another_state_is_refused(policy: LLMPolicy) -> None:
         policy.load_state_dict(make_policy(lora={"r": 2}).state_dict())
 
 
-@pytest.mark.parametrize("random_weights", [False, True])
-def test_making_a_policy_leaves_global_randomness_alone(random_weights: bool) -> None:
-    torch.manual_seed(3)
-    expected = torch.rand(1)
-    torch.manual_seed(3)
-    make_policy(model={"random_weights": random_weights})
-    assert torch.equal(torch.rand(1), expected)
-
-
 def test_values_are_the_head_on_the_prompts_last_state() -> None:
     policy = make_policy(adapters=0.1)
     torch.nn.init.normal_(policy.value_head.weight, generator=torch.Generator().manual_seed(0))
@@ -206,20 +197,6 @@ def test_values_are_the_head_on_the_prompts_last_state() -> None:
             torch.tensor([[d.value] for d in policy.decide(TEXTS, MASKS, None)]),
         ):
             assert np.allclose(values[:, 0].numpy(), expected, atol=1e-5)
-
-
-def test_the_reference_is_the_base_without_adapters(policy: LLMPolicy) -> None:
-    base = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
-    ids = torch.tensor([policy.codec.encode_prompt("x")])
-    children = [policy.codec.encode_action(action)[0] for action in LEGAL[0]]
-    with torch.no_grad():
-        expected = base(input_ids=ids).logits[0, -1, children].softmax(-1)
-    (reference,) = policy.distribution("x", LEGAL[:1], adapters=BASE)
-    (own,) = policy.distribution("x", LEGAL[:1])
-    assert np.allclose(reference, expected, atol=1e-6)
-    assert not np.allclose(own, expected, atol=1e-6)
-    # Afterwards, adapters are on again and have gradients.
-    assert all(p.requires_grad for group in policy.optimizer.param_groups for p in group["params"])
 
 
 # -- the same number in every pass ---------------------------------------------------------------------------

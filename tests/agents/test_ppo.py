@@ -57,7 +57,7 @@ def rates_of(optimizer: torch.optim.Optimizer) -> list[float]:
 
 
 def test_advantages_are_normalised_over_the_rollout_per_seat() -> None:
-    model, plain = (make_ppo(batch_size=12, normalize_advantage=flag) for flag in (True, False))
+    model, plain = (make_ppo(batch_size=6, normalize_advantage=flag) for flag in (True, False))
     assert collect(model) and collect(plain)
     decode = model.policy.codec.tokenizer.decode
     texts = [decode(decision.prompt) for decision in model.rollout_buffer.decisions]
@@ -80,7 +80,7 @@ def test_critic_warmup_leaves_the_actor_alone() -> None:
 
 def test_the_kl_coefficient_moves() -> None:
     """Adapters with an effect diverge from the base by far more than 1e-6."""
-    model = make_ppo(batch_size=8, kl=AdaptiveKLController(0.3, 1e-6, horizon=1), adapters=0.05)
+    model = make_ppo(batch_size=4, kl=AdaptiveKLController(0.3, 1e-6, horizon=1), adapters=0.05)
     model.learn(1)
     assert model.kl.coefficient == pytest.approx(0.3 * 1.2)
     (row,) = rows_of(model)
@@ -92,7 +92,7 @@ def test_the_kl_coefficient_moves() -> None:
 
 def test_a_divergence_without_weight_is_measured_in_some_steps() -> None:
     """Step 2 reads nothing for the reference, and the weights are the same bits."""
-    free = {"adapters": 0.05, "batch_size": 6, "total_steps": 2}
+    free = {"adapters": 0.05, "batch_size": 3, "total_steps": 2}
     some = make_ppo(kl=AdaptiveKLController(0.0, 0.1, None), **free)
     every = make_ppo(kl=AdaptiveKLController(0.0, 0.1, 100), **free)  # any factor leaves a weight of 0
     for model in (some, every):
@@ -104,22 +104,20 @@ def test_a_divergence_without_weight_is_measured_in_some_steps() -> None:
     assert same(state(some), state(every))
 
 
+FALLING: dict[str, Any] = {"learning_rate": lambda left: 8e-3 * left}
+WARM_UP: dict[str, Any] = {"learning_rate": 8e-3, "critic_warmup_steps": 1, "lr_warmup_steps": 3}
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
-    [
-        ({"learning_rate": lambda left: 8e-3 * left}, [8e-3, 6e-3, 4e-3, 2e-3]),
-        # One step of the critic alone, at its whole rate; then 3 steps at 1/4, 2/4 and 3/4 of the actor's.
-        (
-            {"learning_rate": 8e-3, "critic_warmup_steps": 1, "lr_warmup_steps": 3},
-            [8e-3, 2e-3, 4e-3, 6e-3, 8e-3],
-        ),
-    ],
+    [(FALLING, [8e-3, 6e-3, 4e-3, 2e-3]), (WARM_UP, [8e-3, 2e-3, 4e-3, 6e-3, 8e-3])],
     ids=["falling", "warm-up"],
 )
 def test_schedules_span_the_steps(settings: dict[str, Any], expected: list[float]) -> None:
+    """One step of the critic alone, at its whole rate; then 3 steps at 1/4, 2/4 and 3/4 of the actor's."""
     steps = len(expected)
     model = make_ppo(
-        Bandit, batch_size=2, total_steps=steps, ppo_epochs=1, adam_beta2=0.5, ent_coef=lambda left: left,
+        Bandit, batch_size=2, total_steps=steps, adam_beta2=0.5, ent_coef=lambda left: left,
         **settings,
     )  # fmt: skip
     model.learn()
@@ -189,7 +187,7 @@ def test_stable_baselines_callbacks_know_the_end_and_the_episodes(capsys: pytest
 
     A step that a callback stops does not count.
     """
-    model = make_ppo(Bandit, 2, batch_size=5, ppo_epochs=1, total_steps=4)
+    model = make_ppo(Bandit, 2, batch_size=5, total_steps=4)
     assert model.learn(callback=StopTrainingOnMaxEpisodes(4)).step == 1
 
     class Limit(Quiet):
@@ -284,13 +282,20 @@ def test_reading_the_sign_that_says_what_pays() -> None:
     """
     falling = Shaped("linear", 1e-3)
     model = make_ppo(
-        Signs, envs=64, batch_size=64, mini_batch_size=64, kl=FREE, learning_rate=falling, total_steps=30
+        Signs,
+        envs=64,
+        batch_size=64,
+        mini_batch_size=64,
+        ppo_epochs=4,
+        kl=FREE,
+        learning_rate=falling,
+        total_steps=20,
     )
-    model.learn(30 * 64)
+    model.learn(20 * 64)
     rewards = [row["rollout/reward"] for row in rows_of(model)]
     assert 0.3 < rewards[0] < 0.7
-    assert np.mean(rewards[12:20]) > 0.9
-    assert min(rewards[20:]) > 0.9
+    assert np.mean(rewards[10:15]) > 0.9
+    assert min(rewards[15:]) > 0.9
 
 
 @pytest.mark.trains

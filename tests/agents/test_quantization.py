@@ -153,7 +153,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(kind: dict[str, Any]) -> No
 def test_a_quantised_base_stays_the_reference_and_training_goes_on_bit_for_bit(
     kind: dict[str, Any], tmp_path: Path
 ) -> None:
-    settings = {"policy_kwargs": {"lora": {"r": 4}, "model": kind}, "batch_size": 8, "ppo_epochs": 2}
+    settings = {"policy_kwargs": {"lora": {"r": 4}, "model": kind}, "batch_size": 8}
     model = make_ppo(Bandit, total_steps=1, **settings)
     start = {name: value.clone() for name, value in model.policy.state_dict().items()}
     trained = model.learn().policy.state_dict()
@@ -188,23 +188,23 @@ def test_four_bits_of_a_real_model_stay_near_sixteen() -> None:
 # -- errors ------------------------------------------------------------------------------------------------
 
 
-def test_four_and_eight_bits_at_once_and_neither_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bits_that_cannot_be_had_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four and eight at once; on a device that cannot do it; and without the package."""
     with pytest.raises(ModelError, match="use_4bit and use_8bit contradict each other"):
         loaded(use_4bit=True, use_8bit=True)
+
+    def fail(layer: object, given: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no kernel image is available for execution on the device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bitsandbytes.nn.Linear8bitLt.forward", fail)
+        with pytest.raises(ModelError, match=r"model\.use_8bit: .* on the cpu: no kernel image"):
+            loaded(use_8bit=True)
+        loaded(use_4bit=True)
     monkeypatch.setitem(sys.modules, "bitsandbytes", None)
     for bits in ("4", "8"):
         with pytest.raises(ModelError, match=rf"model\.use_{bits}bit needs .*pip install bitsandbytes"):
             loaded(**{f"use_{bits}bit": True})
-
-
-def test_a_device_that_cannot_do_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forward(layer: object, given: torch.Tensor) -> torch.Tensor:
-        raise RuntimeError("no kernel image is available for execution on the device")
-
-    monkeypatch.setattr("bitsandbytes.nn.Linear8bitLt.forward", forward)
-    with pytest.raises(ModelError, match=r"model\.use_8bit: .* on the cpu: no kernel image"):
-        loaded(use_8bit=True)
-    loaded(use_4bit=True)
 
 
 @pytest.mark.parametrize("loss", ["a gradient", "a product"])

@@ -45,7 +45,8 @@ def test_what_torchrun_says() -> None:
         read_launch({name: value for name, value in STARTED.items() if name != "WORLD_SIZE"})
 
 
-def test_one_rank_alone_does_everything_itself() -> None:
+def test_one_rank_alone_does_everything_itself_and_figures_of_several_are_joined() -> None:
+    """Means are over what was compared: (0.1 · 3 + 0.5 · 1) / 4 = 0.2. A rank without any says nothing."""
     items, parts = [1, 2, 3], [torch.tensor([1.0]), torch.tensor([2.0])]
     assert ALONE.take_share(items) is items
     assert ALONE.gather(5) == [5] and ALONE.total(5) == 5 and ALONE.agree(True) and not ALONE.agree(False)
@@ -57,21 +58,25 @@ def test_one_rank_alone_does_everything_itself() -> None:
     assert not ALONE.is_stop_asked
     with pytest.raises(ZeroDivisionError):
         ALONE.share_work(lambda: 1 // 0)
+    one = {"gap": 0.1, "gap_max": 0.3, "compared": 3.0, "near_ties": 1.0}
+    two = {"gap": 0.5, "gap_max": 0.2, "compared": 1.0, "near_ties": 2.0}
+    joined = {"gap": pytest.approx(0.2), "gap_max": 0.3, "compared": 4.0, "near_ties": 3.0}
+    assert join_served([one, {}, two]) == joined
+    assert join_served([{}, two]) == two and join_served([{}, {}]) == {}
 
 
 def test_errors_reach_other_ranks_as_what_they_are() -> None:
-    """Errors of other libraries come as their text: not all of them come back from a pickle."""
+    """Errors of other libraries come as their text: not all of them come back from a pickle.
+
+    A trie of several ranks is one object after its pickles: the scorer knows equal turns by it.
+    """
     diverged = pickle.loads(pickle.dumps(_Failure(1, DivergedError("step 3", 2, in_play=True)))).error
     assert isinstance(diverged, DivergedError) and (diverged.step, diverged.in_play) == (2, True)
     other = pickle.loads(pickle.dumps(_Failure(1, OSError(28, "No space left on device")))).error
     assert isinstance(other, RankFailedError)
     assert str(other) == "rank 1 failed: OSError: [Errno 28] No space left on device"
-
-
-def test_a_trie_is_one_object_after_pickles_of_several_ranks() -> None:
-    """The scorer knows equal turns by it, as it does by the codec's own."""
-    own, other = (ActionTrie.build({1: (5, 9), 12: (5, 6, 9)}) for _ in range(2))
-    first, second = (pickle.loads(pickle.dumps(trie)) for trie in (own, other))
+    own, twin = (ActionTrie.build({1: (5, 9), 12: (5, 6, 9)}) for _ in range(2))
+    first, second = (pickle.loads(pickle.dumps(trie)) for trie in (own, twin))
     assert first is second and first is not own
     assert (first.nodes, first.paths, first.ends) == (own.nodes, own.paths, own.ends)
     assert pickle.loads(pickle.dumps(ActionTrie.build({1: (5, 9)}))) is not first
@@ -121,15 +126,6 @@ def test_memory_that_another_rank_lacks_halves_the_budget_here() -> None:
     )
     # The batch has 120 tokens. A budget of 100 was tried first, and its half is 50.
     assert (done, budgets.tokens_per_backward, undone) == ("done", 50, [1])
-
-
-def test_figures_of_samplers_are_joined() -> None:
-    """Means are over what was compared: (0.1 · 3 + 0.5 · 1) / 4 = 0.2. A rank without any says nothing."""
-    one = {"gap": 0.1, "gap_max": 0.3, "compared": 3.0, "near_ties": 1.0}
-    two = {"gap": 0.5, "gap_max": 0.2, "compared": 1.0, "near_ties": 2.0}
-    joined = {"gap": pytest.approx(0.2), "gap_max": 0.3, "compared": 4.0, "near_ties": 3.0}
-    assert join_served([one, {}, two]) == joined
-    assert join_served([{}, two]) == two and join_served([{}, {}]) == {}
 
 
 def test_threads_are_divided_among_the_ranks_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:

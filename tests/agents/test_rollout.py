@@ -116,21 +116,18 @@ def test_a_cut_episode_goes_on_in_the_critics_estimate() -> None:
 
 
 def test_a_backend_that_failed_counts_as_a_fault_and_nothing_else() -> None:
-    model = make_ppo(lambda: Stairs(fault=lambda seed: seed % 3 == 0), batch_size=12)
+    model = make_ppo(lambda: Stairs(fault=lambda seed: seed % 3 == 0), batch_size=6)
     assert collect(model)
-    seeds = episode_seeds(0, 0, 12)
+    seeds = episode_seeds(0, 0, 6)
     faults = [i for i, seed in enumerate(seeds) if seed % 3 == 0]
-    assert 0 < len(faults) < 12
+    assert 0 < len(faults) < 6
     kept = Counter(length for i, length in enumerate(lengths(seeds)) if i not in faults)
     assert len(model.rollout_buffer) == sum(length * count for length, count in kept.items())
     logged = model.logger.name_to_value
-    assert logged["rollout/faults"] == len(faults) and logged["rollout/episodes"] == 12 - len(faults)
+    assert logged["rollout/faults"] == len(faults) and logged["rollout/episodes"] == 6 - len(faults)
     assert logged["rollout/cut"] == 0.0  # a fault is truncated, but counts as no cut
     model.train()
-
-
-def test_a_step_of_faults_alone_changes_nothing() -> None:
-    model = make_ppo(lambda: Stairs(fault=lambda seed: True), batch_size=4)
+    model.env = TextVecEnv([lambda: Stairs(fault=lambda seed: True)] * 4)
     before = {k: v.clone() for k, v in model.policy.state_dict().items()}
     assert collect(model)
     model.train()
@@ -146,7 +143,10 @@ def turn(reward: float, mass: float) -> Turn:
 
 
 def test_what_a_step_reports() -> None:
-    """Three played episodes of 1, 2 and 1 turns, and a fault that would change every number."""
+    """Three played episodes of 1, 2 and 1 turns, and a fault that would change every number.
+
+    In euchre all others may pass before the seat's turn comes: such a game has no legal mass.
+    """
     episodes = [
         Episode(0, 0, {"seat": 0, "success": True}, [turn(1.0, 0.5)]),
         Episode(1, 1, {"seat": 1}, [turn(0.0, 1.0), turn(0.5, 0.25)], truncated=True),
@@ -159,12 +159,7 @@ def test_what_a_step_reports() -> None:
         "legal_mass": 0.5, "seat0_reward": 0.5, "seat1_reward": 0.5,
     }  # fmt: skip
     assert {key: found[key] for key in expected} == pytest.approx(expected)
-
-
-def test_games_that_end_before_the_first_decision_have_no_legal_mass() -> None:
-    """In euchre all others may pass before the seat's turn comes."""
-    episodes = [Episode(0, 0, info={"seat": 1, "success": False})]
-    assert rollout_metrics(episodes) == {
+    assert rollout_metrics([Episode(0, 0, info={"seat": 1, "success": False})]) == {
         "episodes": 1, "faults": 0, "reward": 0, "success": 0, "turns": 0, "cut": 0, "seat1_reward": 0
     }  # fmt: skip
     assert rollout_metrics([Episode(0, 0, {"result": "fault"})]) == {"episodes": 0, "faults": 1}
@@ -203,8 +198,8 @@ def go_on(turns: int) -> bool:
     return True
 
 
-def play_parts(envs: TextEnvs, parts: int, decide: Any = None, on_turns: Any = go_on) -> list[Episode] | None:
-    return play(envs, SEEDS, decide or Lowest(), on_turns, parts=parts)
+def play_parts(envs: TextEnvs, parts: int, decide: Any = None) -> list[Episode] | None:
+    return play(envs, SEEDS, decide or Lowest(), go_on, parts=parts)
 
 
 def test_parts_follow_from_the_opponents_and_not_from_the_machine() -> None:

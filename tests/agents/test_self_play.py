@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -34,7 +35,7 @@ def kuhn() -> gym.Env[Any, Any]:
 def learner(games: int, envs: int = 4, learn: str = "both", seed: int = 0, **settings: Any) -> LLMPPO:
     return make_ppo(
         kuhn, envs, adapters=0.05, batch_size=games, gamma=1.0, lam=1.0, normalize_advantage=False, seed=seed,
-        self_play=SelfPlaySettings(learn=learn, **settings), mini_batch_size=8, ppo_epochs=1,
+        self_play=SelfPlaySettings(learn=learn, **settings), mini_batch_size=8,
     )  # fmt: skip
 
 
@@ -96,10 +97,7 @@ def test_each_seat_is_paid_its_own_score() -> None:
     assert np.allclose(buffer.returns, [0.25, 0.25, 0.75])
     (first, second), _ = played((BET, PASS))
     assert [turn.reward for turn in (*first.turns, *second.turns)] == [0.75, 0.25]
-
-
-def test_one_seat_learns_from_its_own_turns_alone() -> None:
-    """Games 0 to 3 teach seats 0, 1, 0, 1, which have two, one, two, one turns of pass, bet, pass."""
+    # If one seat learns, games 0 to 3 teach 0, 1, 0, 1, from its own turns alone: two, one, two, one.
     episodes, model = played((PASS, BET, PASS), games=4, learn="one")
     assert [e.info["seat"] for e in episodes] == [0, 1, 0, 1]
     assert [e.total_reward for e in episodes] == [0.25, 0.75, 0.25, 0.75]
@@ -207,28 +205,22 @@ def test_games_against_others_are_played_as_they_are(learn: str) -> None:
         assert {e.info["seat"] for e in own} == {0, 1}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"opponent": "random"}, r"'leduc_poker' was played against opponent 'random'"),
-        ({"opponent": "open", "max_turns": 2}, r"'leduc_poker' was cut"),
-    ],
-)
-def test_games_that_are_not_played_to_the_end_by_the_caller_are_refused(
-    arguments: dict[str, Any], message: str
-) -> None:
+def test_games_that_are_not_played_to_the_end_by_the_caller_are_refused() -> None:
     """Such a game has scores too, one per seat."""
-
-    def env() -> gym.Env[Any, Any]:
-        return gym.make("GameSpiel-v0", game="leduc_poker", rules=False, **arguments)
-
-    model = make_ppo(env, 2, batch_size=2, self_play=SelfPlaySettings())
-    with pytest.raises(SeatsError, match=message):
-        collect(model)
+    leduc = partial(gym.make, "GameSpiel-v0", game="leduc_poker", rules=False)
+    for env, message in (
+        (partial(leduc, opponent="random"), r"'leduc_poker' was played against opponent 'random'"),
+        (partial(leduc, opponent="open", max_turns=2), r"'leduc_poker' was cut"),
+    ):
+        with pytest.raises(SeatsError, match=message):
+            collect(make_ppo(env, 2, batch_size=2, self_play=SelfPlaySettings()))
 
 
 def test_both_seats_learn_in_zero_sum_games_alone() -> None:
-    """In hearts the points of all four seats add up to 26, and a seat of 2048 has nobody to play against."""
+    """In hearts the points of all four seats add up to 26, and a seat of 2048 has nobody to play against.
+
+    A curriculum has no place in self-play.
+    """
 
     def hearts() -> gym.Env[Any, Any]:
         return gym.make("GameSpiel-v0", game="hearts", opponent="open", rules=False)
@@ -237,6 +229,8 @@ def test_both_seats_learn_in_zero_sum_games_alone() -> None:
     with pytest.raises(SeatsError, match=r"do not sum to zero; allowed: zero-sum games, or .*learn='one'"):
         make_ppo(hearts, 1, self_play=both)
     assert make_ppo(hearts, 1, self_play=SelfPlaySettings(learn="one")).self_play is not None
+    with pytest.raises(ArgumentError, match=r"starts: .* was given with self_play"):
+        make_ppo(kuhn, 1, self_play=both, starts=Starts(failures=Failures()))
     alone = Episode(0, 0, {"result": "win", "scores": [1.0], "seat": 0, "game": "2048"})
     unscored = Episode(0, 0, {"seat": 0, "game": "stairs"})
     policy, env = make_policy(), TextVecEnv([kuhn])
@@ -250,7 +244,7 @@ def test_both_seats_learn_in_zero_sum_games_alone() -> None:
 def test_counting_anew_forgets_the_snapshots() -> None:
     """Or two of them would have one name in a checkpoint."""
     settings = SelfPlaySettings(learn="one", pool_every=1)
-    model = make_ppo(kuhn, 2, 0.05, batch_size=2, self_play=settings, magnet_coef=0.1, ppo_epochs=1)
+    model = make_ppo(kuhn, 2, 0.05, batch_size=2, self_play=settings, magnet_coef=0.1)
     model.learn(3)
     assert model.step > 1
     randomise(model.policy, 0.3, seed=9)
@@ -259,8 +253,3 @@ def test_counting_anew_forgets_the_snapshots() -> None:
     assert (member.snapshot.step, member.games) == (0, 2)
     for name, weights in member.snapshot.adapters.items():
         assert torch.equal(weights, model.magnet.snapshot.adapters[name])
-
-
-def test_a_curriculum_has_no_place_in_it() -> None:
-    with pytest.raises(ArgumentError, match=r"starts: .* was given with self_play"):
-        make_ppo(kuhn, 1, self_play=SelfPlaySettings(), starts=Starts(failures=Failures()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterable
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,10 +49,6 @@ def read_attention(parts: Iterable[Any]) -> dict[int, tuple[int, list[tuple[int,
     return seen
 
 
-def enumerate_path(path: Iterable[int]) -> list[tuple[int, int]]:
-    return [(int(token), depth) for depth, token in enumerate(path)]
-
-
 def test_a_tree_by_hand() -> None:
     """Depth first: 1 2 3, then 4 below 1 2, then 5 below 1; 1 2 is given too, and 1 2 3 twice."""
     tree = TokenTree.build([(1, 5), (1, 2, 3), (1, 2), (1, 2, 4), (1, 2, 3)])
@@ -90,7 +87,10 @@ def test_tokens_attend_to_their_paths_alone(sequences: list[Tokens], width: int,
         (tile_tree(tree, width), np.arange(n)),
         (tile_fresh(tree, rows, np.arange(n), width), rows),
     ):
-        expected = [(len(paths[row]) - 1, enumerate_path(paths[row])) for row in asked.tolist()]
+        expected = [
+            (len(paths[row]) - 1, [(int(token), depth) for depth, token in enumerate(paths[row])])
+            for row in asked.tolist()
+        ]
         assert read_attention(tiles) == dict(enumerate(expected))
 
 
@@ -182,23 +182,7 @@ def test_the_last_layer_computes_what_is_read(family: str, monkeypatch: pytest.M
     assert counts == attended == [n, n, 22, n, n, 22, n, n, n]
 
 
-def test_layers_that_are_not_known_are_refused() -> None:
-    config = SimpleNamespace(num_hidden_layers=2)
-    config.get_text_config = lambda: config
-    children = [nn.ModuleList([nn.Linear(1, 1)]), nn.Linear(1, 1)]
-    with pytest.raises(UnsupportedModelError, match="no list of 2 layers"):
-        layers_of(SimpleNamespace(config=config, children=lambda: children))
-
-
-def test_a_chunk_of_which_nothing_is_read() -> None:
-    engine, sequences = llama_engine(), prompts()
-    with torch.no_grad():
-        assert engine.read(sequences, [], []).shape == (0, 48)
-        expected = engine.read(sequences, [0], [5])
-        engine.budgets.tokens_per_forward = 200
-        assert torch.allclose(engine.read(sequences, [0], [5]), expected, atol=2e-5)
-
-
+@torch.no_grad()
 def test_what_an_interrupted_forward_computed_is_no_limit_for_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -209,6 +193,16 @@ def test_what_an_interrupted_forward_computed_is_no_limit_for_the_next(
         with pytest.raises(MemoryError):
             engine.read(sequences, [2], [9])
     assert torch.equal(engine.read(sequences, [0, 1], [5, 6]), expected)
+    # Nothing is read of a whole row, and then of a chunk.
+    assert engine.read(sequences, [], []).shape == (0, 48)
+    expected = engine.read(sequences, [0], [5])
+    engine.budgets.tokens_per_forward = 200
+    assert torch.allclose(engine.read(sequences, [0], [5]), expected, atol=2e-5)
+    config = SimpleNamespace(num_hidden_layers=2)
+    config.get_text_config = lambda: config
+    children = [nn.ModuleList([nn.Linear(1, 1)]), nn.Linear(1, 1)]
+    with pytest.raises(UnsupportedModelError, match="no list of 2 layers"):
+        layers_of(SimpleNamespace(config=config, children=lambda: children))
 
 
 def test_sequences_with_little_in_common_are_read_alone() -> None:
@@ -275,13 +269,20 @@ def test_what_is_written_takes_half_of_the_budget_or_what_prompts_leave() -> Non
         _, prefix = engine.grow(prefix, [0, 1], [5, 6])
 
 
+@cache
+def read_firsts() -> tuple[SharedEngine, list[Tokens], torch.Tensor]:
+    """Returns an engine, sequences, and the states of their first tokens."""
+    engine, sequences = llama_engine(), prompts()
+    with torch.no_grad():
+        return engine, sequences, engine.read(sequences, range(23), [0] * 23)
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.permutations(range(23)))
 def test_the_order_of_sequences_changes_nothing(order: list[int]) -> None:
     """Their tree is the same, so states are equal to the last bit: who shares a forward is not arrival's."""
-    engine, sequences = llama_engine(), prompts()
+    engine, sequences, expected = read_firsts()
     with torch.no_grad():
-        expected = engine.read(sequences, range(23), [0] * 23)
         states = engine.read([sequences[row] for row in order], range(23), [0] * 23)
     assert torch.equal(states, expected[list(order)])
 
@@ -334,7 +335,10 @@ def test_turns_are_those_of_reading_whole_conversations(family: str) -> None:
 
 
 def test_what_was_read_longest_ago_leaves_first() -> None:
-    """Trees of 3, 2 and 4 tokens; a limit of 6 has room for the last two."""
+    """Trees of 3, 2 and 4 tokens; a limit of 6 has room for the last two.
+
+    A prefix that all go on from is forgotten.
+    """
     kept = KeptPrefixes[Read]()
     one, two, three, four = Read((1, 2), (1, 3)), Read((5, 6)), Read((7, 8, 9, 9)), Read((1,) * 7)
     for owner, prefix in (("me", one), ("you", two), ("me", three), ("me", four)):
@@ -342,10 +346,6 @@ def test_what_was_read_longest_ago_leaves_first() -> None:
     assert kept.list_prefixes("me") == [three] and kept.list_prefixes("you") == [two] and kept.tokens == 6
     kept.clear()
     assert kept.tokens == 0
-
-
-def test_a_prefix_that_all_go_on_from_is_forgotten() -> None:
-    kept = KeptPrefixes[Read]()
     ended, followed, others = Read((1, 2), (3,)), Read((1, 2), (4, 4)), Read((1,))
     for owner, prefix in (("me", ended), ("me", followed), ("you", others)):
         kept.put(owner, prefix, 100)

@@ -46,9 +46,12 @@ def snapshot_of(policy: LLMPolicy, step: int) -> Snapshot:
     return Snapshot.take(policy.adapters.learning, step)
 
 
-def test_a_policy_plays_as_it_was_under_a_name_that_is_replaced_and_forgotten(policy: LLMPolicy) -> None:
-    """Bit for bit, by value: later changes of the weights in place do not reach the snapshot."""
-    before, snapshot = odds(policy), snapshot_of(policy, 3)
+def test_a_policy_plays_as_it_was_under_a_name_that_is_replaced_and_forgotten(
+    policy: LLMPolicy, tmp_path: Path
+) -> None:
+    """Bit for bit, by value: later changes of the weights in place do not reach the snapshot or its file."""
+    before, snapshot, file = odds(policy), snapshot_of(policy, 3), tmp_path / "s.safetensors"
+    snapshot.save(file)
     randomise(policy, 0.1, seed=1)
     after = odds(policy)
     assert np.abs(after - before).max() > 0.01
@@ -61,8 +64,14 @@ def test_a_policy_plays_as_it_was_under_a_name_that_is_replaced_and_forgotten(po
     policy.sampler.forget("earlier")
     with pytest.raises(UnknownAdaptersError, match=r"'earlier' were asked for; published are newest, base"):
         odds(policy, "earlier")
+    read = Snapshot.load(policy.adapters.learning, 3, file)
+    assert read.step == 3 and read.adapters.keys() == snapshot.adapters.keys()
+    assert all(torch.equal(read.adapters[name], own) for name, own in snapshot.adapters.items())
+    other = make_policy(lora={"r": 2}).adapters.learning
+    with pytest.raises(ValueError, match=r"adapters of another model or other LoRA settings"):
+        Snapshot.load(other, 3, file)
     with pytest.raises(ValueError, match=r"adapters 'x' are those of another model"):
-        policy.sampler.publish("x", make_policy(lora={"r": 2}).adapters.learning)
+        policy.sampler.publish("x", other)
     with pytest.raises(ValueError, match=r"the name 'base'"):
         policy.sampler.publish(BASE, policy.adapters.learning)
 
@@ -92,17 +101,6 @@ def test_an_error_in_a_forward_leaves_the_policy_itself(
     assert trained == set(policy.adapters.learning)
 
 
-def test_a_file_gives_the_snapshot_back(policy: LLMPolicy, tmp_path: Path) -> None:
-    snapshot = snapshot_of(policy, 7)
-    snapshot.save(tmp_path / "s.safetensors")
-    read = Snapshot.load(policy.adapters.learning, 7, tmp_path / "s.safetensors")
-    assert read.step == 7 and read.adapters.keys() == snapshot.adapters.keys()
-    assert all(torch.equal(read.adapters[name], own) for name, own in snapshot.adapters.items())
-    other = make_policy(lora={"r": 2}).adapters.learning
-    with pytest.raises(ValueError, match=r"adapters of another model or other LoRA settings"):
-        Snapshot.load(other, 7, tmp_path / "s.safetensors")
-
-
 # -- the pool ------------------------------------------------------------------------------------------------
 
 
@@ -113,18 +111,16 @@ def filled(pick: str, *win_rates: float) -> Pool:
 
 
 def test_it_grows_every_few_steps_and_forgets_the_oldest() -> None:
-    policy, pool = make_policy(), Pool(every=3, size=2)
-    seen = []
+    pool, late, seen = Pool(every=3, size=2), Pool(every=10), list[list[int]]()
     for step in (0, 0, 1, 3, 3, 5, 6, 9):
-        pool.grow(policy.adapters.learning, step)
+        pool.grow({}, step)
         seen.append([member.snapshot.step for member in pool.members])
     assert seen == [[0], [0], [0], [0, 3], [0, 3], [0, 3], [3, 6], [6, 9]]
-    late = Pool(every=10)
-    late.grow(policy.adapters.learning, 7)
+    late.grow({}, 7)
     assert [member.snapshot.step for member in late.members] == [7]
 
 
-def test_weights_and_draws() -> None:
+def test_weights_draws_and_metrics() -> None:
     """1 - win rate: 0.8, 0.2 and, at least, 0.05, of 1.05 in all, so that 21 equal shares are 16, 4 and 1."""
     assert np.array_equal(filled("newest", 0.2, 0.8, 1.0).weights(), [0, 0, 1])
     assert np.allclose(filled("uniform", 0.2, 0.8, 1.0).weights(), [1 / 3] * 3)
@@ -132,6 +128,12 @@ def test_weights_and_draws() -> None:
     assert np.allclose(by_win_rate.weights(), [0.8 / 1.05, 0.2 / 1.05, 0.05 / 1.05])
     assert Counter(by_win_rate.draw((np.arange(21) + 0.5) / 21)) == {0: 16, 1: 4, 2: 1}
     assert filled("newest", 0.5, 0.5).draw(np.array([0.0, 0.999999])) == [1, 1]
+    logged = filled("uniform", 0.6, 0.4, 0.5).metrics([[1.0, 0.0, 0.0, 0.0], [], [0.5, 1.0]])
+    assert (logged["size"], logged["newest"], logged["hardest"]) == (3, 2, 1)
+    assert (logged["steps"], logged["games"], logged["win_rates"]) == ([0, 1, 2], [4, 0, 2], [0.6, 0.4, 0.5])
+    assert np.array_equal(logged["scores"], [0.25, np.nan, 0.75], equal_nan=True)
+    with pytest.raises(TaskGymError, match=r"'newst'.*newest"):
+        Pool(pick="newst")
 
 
 def test_win_rates_forget() -> None:
@@ -147,26 +149,7 @@ def test_win_rates_forget() -> None:
     assert pool.members[0].win_rate == pytest.approx(0.75 * 0.99**50)
 
 
-def test_metrics() -> None:
-    pool = filled("uniform", 0.6, 0.4, 0.5)
-    logged = pool.metrics([[1.0, 0.0, 0.0, 0.0], [], [0.5, 1.0]])
-    assert (logged["size"], logged["newest"], logged["hardest"]) == (3, 2, 1)
-    assert (logged["steps"], logged["games"], logged["win_rates"]) == ([0, 1, 2], [4, 0, 2], [0.6, 0.4, 0.5])
-    assert np.array_equal(logged["scores"], [0.25, np.nan, 0.75], equal_nan=True)
-
-
-def test_an_unknown_rule_is_named() -> None:
-    with pytest.raises(TaskGymError, match=r"'newst'.*newest"):
-        Pool(pick="newst")
-
-
 # -- the average ---------------------------------------------------------------------------------------------
-
-
-def fill(policy: LLMPolicy, weight: float) -> None:
-    with torch.no_grad():
-        for parameter in policy.adapter_parameters():
-            parameter.fill_(weight)
 
 
 def weight_of(snapshot: Snapshot) -> float:
@@ -179,11 +162,10 @@ def test_first_the_mean_of_all_then_of_the_last(decay: float, expected: list[flo
 
     A decay of 0.99 forgets none of so few: 4, 4/2, 12/3, 12/4.
     """
-    policy, average = make_policy(), Average(decay)
-    found = []
+    adapters, average, found = {"a": torch.zeros(3)}, Average(decay), list[float]()
     for step, weight in enumerate((4.0, 0.0, 8.0, 0.0), start=1):
-        fill(policy, weight)
-        average.add(policy.adapters.learning, step)
+        adapters["a"].fill_(weight)
+        average.add(adapters, step)
         found.append(weight_of(average.snapshot))
     assert found == (expected if decay == 0.5 else pytest.approx(expected))
 
@@ -204,9 +186,11 @@ def are_equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
 def test_the_learner_goes_on_as_without(tmp_path: Path) -> None:
     """An average changes no step of training. Its checkpoint has the average as adapters, and the learner.
 
-    A run may leave it, and goes on from the learner, or begin one in the middle, at its policy.
+    A run may leave it, and goes on from the learner, or begin one in the middle, at its policy. A run that
+    diverges before its second checkpoint goes back to the first, without an average.
     """
     plain, averaged = ppo(), ppo(average_decay=0.5)
+    start = checkpoint.save(averaged, tmp_path / "start")
     plain.learn(total_timesteps=8)
     averaged.learn(total_timesteps=8)
     own = adapters(plain)
@@ -223,15 +207,8 @@ def test_the_learner_goes_on_as_without(tmp_path: Path) -> None:
     assert are_equal(own, adapters(without))
     checkpoint.load(begun := ppo(average_decay=0.5), checkpoint.save(plain, tmp_path / "plain"))
     assert are_equal(own, adapters(begun, begun.publish_result()))
-
-
-def test_going_back_to_the_start_forgets_it(tmp_path: Path) -> None:
-    """A run that diverges before its second checkpoint goes back to the first."""
-    model = ppo(average_decay=0.5)
-    folder = checkpoint.save(model, tmp_path)
-    model.learn(total_timesteps=8)
-    checkpoint.load(model, folder)
-    assert model.average is not None and model.average.snapshot is None
+    checkpoint.load(averaged, start)
+    assert averaged.average is not None and averaged.average.snapshot is None
 
 
 # -- the magnet ----------------------------------------------------------------------------------------------
@@ -239,11 +216,11 @@ def test_going_back_to_the_start_forgets_it(tmp_path: Path) -> None:
 
 def test_when_it_moves() -> None:
     """Every 2 steps, a quarter of the way: from 0 to 2 and 4 with policies of 8 and 10 in every weight."""
-    policy, magnet = make_policy(), Magnet(every=2, rate=0.25)
+    adapters, magnet = {"a": torch.zeros(3)}, Magnet(every=2, rate=0.25)
 
     def at(step: int, weight: float) -> tuple[int, float]:
-        fill(policy, weight)
-        snapshot = magnet.move(policy.adapters.learning, step)
+        adapters["a"].fill_(weight)
+        snapshot = magnet.move(adapters, step)
         return snapshot.step, weight_of(snapshot)
 
     assert at(0, 0.0) == (0, 0.0)
@@ -253,13 +230,7 @@ def test_when_it_moves() -> None:
     assert at(3, 9.0) == (2, 2.0)
     assert at(4, 10.0) == (4, 4.0)
     fixed = Magnet()
-    assert fixed.move(policy.adapters.learning, 0) is fixed.move(policy.adapters.learning, 100)
-
-
-def scores_of(log_probs: torch.Tensor) -> ChoiceScores:
-    zero = torch.zeros(1)
-    owners = torch.zeros(1, dtype=torch.long)
-    return ChoiceScores(zero, zero, owners, zero, log_probs[None], np.ones(1, bool))
+    assert fixed.move(adapters, 0) is fixed.move(adapters, 100)
 
 
 def test_divergence_and_its_gradient_by_hand() -> None:
@@ -269,7 +240,8 @@ def test_divergence_and_its_gradient_by_hand() -> None:
     """
     p, q = 0.8, 0.3
     x = torch.tensor(math.log(p / (1 - p)), requires_grad=True)
-    policy = scores_of(torch.stack([x, torch.zeros(())]).log_softmax(0))
+    log_probs, zero = torch.stack([x, torch.zeros(())]).log_softmax(0), torch.zeros(1)
+    policy = ChoiceScores(zero, zero, zero.long(), zero, log_probs[None], np.ones(1, bool))
     divergence = policy.divergence(torch.tensor([[math.log(q), math.log(1 - q)]]), "exact")
     assert float(divergence.detach()) == pytest.approx(
         0.8 * math.log(8 / 3) + 0.2 * math.log(2 / 7), abs=1e-6
@@ -281,7 +253,7 @@ def test_divergence_and_its_gradient_by_hand() -> None:
 def learner() -> LLMPPO:
     """One optimizer step on the same 8 games of a bandit; the policy has moved since the magnet was taken."""
     model = make_ppo(
-        Bandit, batch_size=8, ppo_epochs=1, magnet_coef=1.0, ent_coef=0.0, init_kl_coef=0.0, legal_coef=0.0,
+        Bandit, batch_size=8, magnet_coef=1.0, ent_coef=0.0, init_kl_coef=0.0, legal_coef=0.0,
         vf_coef=0.0, max_grad_norm=1e9, adaptive_kl=False,
     )  # fmt: skip
     randomise(model.policy, 0.1, seed=1)
@@ -315,7 +287,7 @@ def test_the_update_follows_the_weighted_divergence() -> None:
 
 def test_its_weight_falls_to_its_end() -> None:
     model = make_ppo(
-        Bandit, batch_size=4, total_steps=2, ppo_epochs=1, magnet_coef=0.3, magnet_end=0.06,
+        Bandit, batch_size=4, total_steps=2, magnet_coef=0.3, magnet_end=0.06,
         magnet_schedule="linear",
     )  # fmt: skip
     model.learn()
@@ -335,7 +307,7 @@ def test_an_adapted_head_needs_the_estimate(tmp_path: Path) -> None:
         make_ppo(Echo, 2, magnet_coef=0.1, policy_kwargs=lora)
     model = make_ppo(
         Echo, 2, 0.3, magnet_coef=0.1, kl_estimator="k3", policy_kwargs=lora, batch_size=2,
-        learning_rate=1e-9, ppo_epochs=1, max_new_tokens=4,
+        learning_rate=1e-9, max_new_tokens=4,
     )  # fmt: skip
     assert collect(model)
     assert trained(model)["train/kl_magnet"] == pytest.approx(0.0, abs=1e-6)

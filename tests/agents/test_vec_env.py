@@ -34,15 +34,21 @@ def test_observations_are_an_array_of_texts() -> None:
 
 
 def test_a_done_step() -> None:
-    """infos[i] is the old episode's, reset_infos[i] and the observation are the new one's."""
+    """infos[i] is the old episode's, reset_infos[i] and the observation are the new one's.
+
+    What was returned stays as it was, whatever a caller does with it.
+    """
     env = TextVecEnv([Stairs, Stairs])
     env.seed(0)
-    env.reset()
+    before = env.reset()
+    kept = before.copy()
     lengths = [env.envs[i].length for i in range(2)]
     assert lengths[0] != lengths[1]  # one ends while the other goes on
     first = int(np.argmin(lengths))
     for _ in range(min(lengths)):
         texts, rewards, dones, infos = env.step(first_legal(env))
+        turn, infos[1 - first]["turn"] = infos[1 - first]["turn"], "changed by the caller"
+    assert before.tolist() == kept.tolist() and turn == min(lengths)
     assert dones[first] and not dones[1 - first]
     assert infos[first]["turn"] == min(lengths) and env.reset_infos[first]["turn"] == 0
     assert f"played {'.' * min(lengths)}" in infos[first]["terminal_observation"]
@@ -54,17 +60,6 @@ def test_a_done_step() -> None:
     cut.reset()
     _, _, dones, infos = cut.step(first_legal(cut))
     assert dones[0] and infos[0]["TimeLimit.truncated"] is True
-
-
-def test_what_was_returned_stays_as_it_was() -> None:
-    env = TextVecEnv([Stairs])
-    env.seed(3)
-    before = env.reset()
-    kept = before.copy()
-    _, _, _, infos = env.step(first_legal(env))
-    infos[0]["turn"] = "changed by the caller"
-    assert before.tolist() == kept.tolist()
-    assert env.step(first_legal(env))[3][0]["turn"] == 2
 
 
 def test_options_reach_the_environment_once() -> None:
@@ -104,19 +99,16 @@ def test_an_episode_that_is_over_at_once_is_passed_over_or_shown() -> None:
             over = self.begun % 3 != 0
             return ("over", {**info, "result": "win", "score": 1.0}) if over else (text, info)
 
-    env = TextVecEnv([Sometimes])
-    assert env.reset_one(0, seed=5)[0] == "over"
-    # The second is over, the third is not.
-    assert env.reset()[0] != "over" and "result" not in env.reset_infos[0]
-    assert env.envs[0].begun == 3  # type: ignore[attr-defined]
-
-
-def test_a_backend_that_is_down_does_not_hang() -> None:
     class Down(Stairs):
         def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
             text, info = super().reset(seed=seed, options=options)
             return text, {**info, "result": "fault", "score": None, "fault": "it is gone"}
 
+    env = TextVecEnv([Sometimes])
+    assert env.reset_one(0, seed=5)[0] == "over"
+    # The second is over, the third is not.
+    assert env.reset()[0] != "over" and "result" not in env.reset_infos[0]
+    assert env.envs[0].begun == 3  # type: ignore[attr-defined]
     with pytest.raises(RuntimeError, match=r"1000 episodes in a row .* result 'fault' \(it is gone\): exp"):
         TextVecEnv([Down]).reset()
 
@@ -198,16 +190,12 @@ def test_groups_have_a_success_rate_per_step() -> None:
     assert rates == {"curriculum/success/a": 0.5}
     starts.record(drawn[2:3], [info(1.0)])  # the step before is forgotten
     assert "curriculum/success/a" not in starts.metrics()
-
-
-def test_a_fault_counts_nowhere() -> None:
     starts = Starts(Stages([{"name": "only"}]), Failures())
     before = starts.state_dict()
     starts.record(starts.draw(0, [1, 2]), [info(None), info(None)])
-    assert starts.state_dict() == before
-    starts.record(
-        [Start(7, "first", 3, replayed=True), *starts.draw(0, [2])], [info(None), info(0.0, seed=2)]
-    )
+    assert starts.state_dict() == before  # a fault counts nowhere
+    replayed = Start(7, "first", 3, replayed=True)
+    starts.record([replayed, *starts.draw(0, [2])], [info(None), info(0.0, seed=2)])
     assert starts.metrics()["replay/share"] == 0.0
 
 

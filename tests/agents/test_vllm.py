@@ -8,7 +8,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ import torch
 
 from gamespiel.agents.models import BASE, NEWEST
 from gamespiel.agents.models.adapters import UnknownAdaptersError
+from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.vllm import sampler as folders_module
 from gamespiel.agents.sampling.vllm import server as vllm_server
 from gamespiel.agents.sampling.vllm.answers import NodeQuery, ServedAnswers
 from gamespiel.agents.sampling.vllm.comparison import GapError, LocalReader, StaleAdaptersError
 from gamespiel.agents.sampling.vllm.connect import Needs, UnsuitableServerError, connect
 from gamespiel.agents.sampling.vllm.replicas import Patience, Replicas
-from gamespiel.agents.sampling.vllm.sampler import AdapterFolders
 from gamespiel.agents.sampling.vllm.server import BrokenAnswerError, Server, ServerError
 from task_gym.errors import ArgumentError
 from task_gym.remote import loop
@@ -42,6 +42,21 @@ from tests.agents.fake_vllm import (
 )
 from tests.agents.toys import make_policy, masks_of, randomise, rows_of
 
+
+@pytest.fixture(scope="module")
+def trainer() -> LLMPolicy:
+    return make_policy()
+
+
+@pytest.fixture
+def policy(trainer: LLMPolicy) -> Iterator[LLMPolicy]:
+    """Returns the same policy to each test, with the same random adapters and its own sampler."""
+    local = trainer.sampler
+    randomise(trainer, 0.1)
+    yield trainer
+    trainer.sampler = local
+
+
 # -- decisions ---------------------------------------------------------------------------------------------
 
 
@@ -57,9 +72,8 @@ def test_texts_are_written_by_the_server(make_server: MakeServer, plug: Plug) ->
     assert len({body["seed"] for body in written}) == len(written)
 
 
-def test_decisions_are_the_local_ones(make_server: MakeServer, plug: Plug) -> None:
+def test_decisions_are_the_local_ones(policy: LLMPolicy, make_server: MakeServer, plug: Plug) -> None:
     """Greedy and by noise, of several adapters in one call; only the critic's values are missing."""
-    policy = make_policy(adapters=0.1)
     names = [NEWEST, BASE, NEWEST, NEWEST]
     expected = [decide(policy, noise=noise, adapters=names) for noise in (None, noises(len(TEXTS)))]
     odds = policy.distribution(TEXTS, LEGAL)
@@ -77,9 +91,9 @@ def test_decisions_are_the_local_ones(make_server: MakeServer, plug: Plug) -> No
         assert row == pytest.approx(other_row, abs=1e-5)
 
 
-def test_more_children_than_a_request_may_ask_for(make_server: MakeServer) -> None:
+def test_more_children_than_a_request_may_ask_for(policy: LLMPolicy, make_server: MakeServer) -> None:
     """300 children are three requests, and still exact."""
-    policy, server = make_policy(), make_server()
+    server = make_server()
     query = NodeQuery(BASE, policy.prompts(["x"])[0], tuple(range(10, 310)))
     replicas = Replicas([Server(server.url)], None)
     (found,) = ServedAnswers(replicas).read_nodes([query])
@@ -93,10 +107,10 @@ def test_more_children_than_a_request_may_ask_for(make_server: MakeServer) -> No
 
 
 def test_each_version_has_a_name_and_a_folder_of_its_own(
-    make_server: MakeServer, plug: Plug, tmp_path: Path
+    policy: LLMPolicy, make_server: MakeServer, plug: Plug, tmp_path: Path
 ) -> None:
-    """The old one is unloaded and its folder goes; the same adapters again are no new version."""
-    policy, server = make_policy(adapters=0.1), make_server()
+    """The old one is unloaded and its folder goes. Adapters on disk are in PEFT's format."""
+    server = make_server()
     sampler = plug(policy, server)
     for seed in (1, 2, 2):
         randomise(policy, 0.1, seed)
@@ -104,6 +118,12 @@ def test_each_version_has_a_name_and_a_folder_of_its_own(
         (name,) = server.loaded
         (folder,) = [path for path in tmp_path.glob("*/*") if path.is_dir()]
         assert server.loaded[name] == str(folder)
+    # PEFT itself reads them, and has the same weights then.
+    other = make_policy()
+    other.model.load_adapter(folder, "read")
+    read = dict(other.model.named_parameters())
+    for key, tensor in policy.adapters.learning.items():
+        assert torch.equal(read[key.replace(".default.", ".read.")], tensor)
     assert len(server.ever_loaded) == 3 == len(set(server.ever_loaded))  # one was for the checks
     sampler.publish("old", policy.adapters.learning)
     assert len(server.loaded) == 2
@@ -116,12 +136,13 @@ def test_each_version_has_a_name_and_a_folder_of_its_own(
     assert not server.loaded and not list(tmp_path.iterdir())
 
 
-def test_waiting_environments_share_a_request_per_server(make_server: MakeServer, plug: Plug) -> None:
-    policy, servers = make_policy(adapters=0.1), [make_server(), make_server()]
-    expected = decide(policy)
+def test_waiting_environments_share_a_request_per_server(
+    policy: LLMPolicy, make_server: MakeServer, plug: Plug
+) -> None:
+    servers = [make_server(), make_server()]
     plug(policy, *servers).publish(NEWEST, policy.adapters.learning)
     assert all(len(server.loaded) == 1 for server in servers)
-    assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
+    decide(policy)
     for server in servers:
         server.requests.clear()
     policy.decide([f"seat {i}" for i in range(71)], masks_of([(0, 1, 2)] * 71), noises(71))
@@ -133,24 +154,25 @@ def test_waiting_environments_share_a_request_per_server(make_server: MakeServer
 
 
 def test_a_killed_trainer_leaves_nothing_for_long(
-    make_server: MakeServer, plug: Plug, tmp_path: Path
+    policy: LLMPolicy, make_server: MakeServer, plug: Plug, tmp_path: Path
 ) -> None:
     """Adapters of a killed trainer go when the next one begins; those of a living one stay."""
-    server = make_server()
-    living, killed, new = (make_policy(adapters=0.1) for _ in range(3))
-    plug(living, server).publish(NEWEST, living.adapters.learning)
-    sampler = plug(killed, server)
-    sampler.publish(NEWEST, killed.adapters.learning)
+    server, other = make_server(), make_policy(adapters=0.1)
+    plug(policy, server).publish(NEWEST, policy.adapters.learning)
+    sampler = plug(other, server)
+    sampler.publish(NEWEST, other.adapters.learning)
     sampler._folders._lock.release()  # as the system does for a process that ends
     left = set(server.loaded)
-    plug(new, server)
+    plug(other, server)
     assert len(left) == 2 and len(server.loaded) == 1
     assert len(list(tmp_path.iterdir())) == 2
-    decide(living)
+    decide(policy)
 
 
-def test_a_server_that_keeps_old_adapters_is_noticed(make_server: MakeServer, plug: Plug) -> None:
-    policy, server = make_policy(adapters=0.1), make_server()
+def test_a_server_that_keeps_old_adapters_is_noticed(
+    policy: LLMPolicy, make_server: MakeServer, plug: Plug
+) -> None:
+    server = make_server()
     sampler = plug(policy, server)
     sampler.publish(NEWEST, policy.adapters.learning)
     server.follows = False
@@ -158,18 +180,6 @@ def test_a_server_that_keeps_old_adapters_is_noticed(make_server: MakeServer, pl
     randomise(policy, 0.1, 7)
     with pytest.raises(StaleAdaptersError, match="loaded new adapters and answers as before"):
         sampler.publish(NEWEST, policy.adapters.learning)
-
-
-def test_adapters_on_disk_are_in_pefts_format(tmp_path: Path) -> None:
-    """PEFT itself reads them, and has the same weights then."""
-    policy, other = make_policy(adapters=0.1), make_policy()
-    folders = AdapterFolders(tmp_path, policy.lora_settings)
-    version = folders.write(policy.adapters.learning)
-    other.model.load_adapter(version.folder, "read")
-    read = dict(other.model.named_parameters())
-    for name, tensor in policy.adapters.learning.items():
-        assert torch.equal(read[name.replace(".default.", ".read.")], tensor)
-    folders.close()
 
 
 def test_a_trainer_that_starts_with_another_keeps_its_folder(
@@ -246,40 +256,40 @@ def test_an_old_sampler_is_weighted(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_unsuitable_servers(
-    settings: dict[str, Any], message: str, make_server: MakeServer, plug: Plug, tmp_path: Path
-) -> None:
+    settings: dict[str, Any], message: str, trainer: LLMPolicy,
+    make_server: MakeServer, plug: Plug, tmp_path: Path,
+) -> None:  # fmt: skip
     with pytest.raises((UnsuitableServerError, ServerError), match=message):
-        plug(make_policy(), make_server(**settings))
+        plug(trainer, make_server(**settings))
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("lora_dtype", [None, torch.bfloat16])
-def test_adapters_that_are_rounded_and_an_untested_version_are_named(
-    lora_dtype: torch.dtype | None, make_server: MakeServer, plug: Plug, caplog: pytest.LogCaptureFixture
-) -> None:
-    plug(make_policy(adapters=0.1), make_server(lora_dtype=lora_dtype, version="0.33.0"))
-    assert ("rounds the adapters" in caplog.text) == (lora_dtype is not None)
-    assert "vLLM 0.33.0, which is untested; tested: 0.32.0" in caplog.text
-
-
 def test_another_model_and_log_probabilities_at_another_temperature_are_refused(
-    make_server: MakeServer, plug: Plug
+    trainer: LLMPolicy, make_server: MakeServer, plug: Plug
 ) -> None:
-    other = make_policy(model={"random_weights": True})
-    with pytest.raises(UnsuitableServerError, match="serves another model than the trainer's"):
-        plug(make_policy(), make_server(policy=other))
     with pytest.raises(UnsuitableServerError, match="--logprobs-mode processed_logprobs"):
         plug(writing().policy, make_server())
+    other = make_policy(model={"random_weights": True})
+    with pytest.raises(UnsuitableServerError, match="serves another model than the trainer's"):
+        plug(trainer, make_server(policy=other))
 
 
-@pytest.mark.parametrize(("name", "kind"), [("lm_head", "Linear"), ("c_attn", "Conv1D")])
-def test_modules_that_vllm_cannot_adapt(name: str, kind: str) -> None:
-    policy, needs = make_policy(), Needs(None, 1, [(name, kind)])
-    with pytest.raises(UnsuitableServerError, match=rf"lora\.target_modules has '{name}' \({kind}\)"):
-        connect(["http://127.0.0.1:9"], policy.engine, policy.adapters, policy.lora_settings, (1,), needs)
+def test_adapters_that_are_rounded_and_an_untested_version_are_named(
+    policy: LLMPolicy, make_server: MakeServer, plug: Plug, caplog: pytest.LogCaptureFixture
+) -> None:
+    plug(policy, make_server(version="0.33.0"))
+    assert "vLLM 0.33.0, which is untested; tested: 0.32.0" in caplog.text
+    assert "rounds the adapters" not in caplog.text
+    plug(policy, make_server(lora_dtype=torch.bfloat16))
+    assert "rounds the adapters" in caplog.text
 
 
-def test_addresses_that_are_refused() -> None:
+def test_modules_that_vllm_cannot_adapt_and_addresses_that_are_none(trainer: LLMPolicy) -> None:
+    """Another trainer's password is not shown."""
+    sets = trainer.engine, trainer.adapters, trainer.lora_settings, (1,)
+    for name, kind in (("lm_head", "Linear"), ("c_attn", "Conv1D")):
+        with pytest.raises(UnsuitableServerError, match=rf"target_modules has '{name}' \({kind}\)"):
+            connect(["http://127.0.0.1:9"], *sets, Needs(None, 1, [(name, kind)]))
     with pytest.raises(ArgumentError, match="'localhost' was given, allowed: "):
         Server("localhost")
     with pytest.raises(ArgumentError, match="VLLM_API_KEY") as caught:
@@ -290,15 +300,21 @@ def test_addresses_that_are_refused() -> None:
 # -- faults --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", ["500", "close", "half", "missing", "hang"])
-def test_a_fault_is_tried_again(fault: str, make_server: MakeServer, plug: Plug) -> None:
-    policy, server, hangs = make_policy(adapters=0.1), make_server(), int(fault == "hang")
-    expected = decide(policy)
+@pytest.mark.parametrize("faults", [["500", "close", "half", "missing", "forgotten"], ["hang"]])
+def test_a_fault_is_tried_again(
+    faults: list[str], policy: LLMPolicy, make_server: MakeServer, plug: Plug
+) -> None:
+    """A server that has forgotten the adapters is given them again."""
+    server, hangs, expected = make_server(), faults.count("hang"), decide(policy)
     time_limit = {"seconds": 2.0} if hangs else {}
     plug(policy, server, **time_limit).publish(NEWEST, policy.adapters.learning)
-    server.faults.extend([fault] * (1 if hangs else 3))  # the second time it counts as gone
-    assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
-    assert not server.faults
+    for fault in faults:
+        if fault == "forgotten":
+            server.loaded.clear()
+        else:
+            server.faults.extend([fault] * (1 if hangs else 3))  # the second time it counts as gone
+        assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
+        assert server.loaded and not server.faults
     wait_for(lambda: server.aborted == hangs)
     assert server.aborted == hangs
 
@@ -311,9 +327,9 @@ def wait_for(found: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def test_a_request_that_always_fails_and_a_server_that_never_comes_back_stop(
-    make_server: MakeServer, plug: Plug
+    policy: LLMPolicy, make_server: MakeServer, plug: Plug
 ) -> None:
-    policy, server = make_policy(), make_server()
+    server = make_server()
     patience = Patience(tries=1, first=0.01, poll=0.02, seconds=0.2)
     plug(policy, server, patience=patience).publish(NEWEST, policy.adapters.learning)
     server.faults.extend(["500"] * 1000)
@@ -378,34 +394,26 @@ def test_a_restart_in_mid_run_changes_nothing(
     assert len(server.loaded) > 1  # the pool's snapshots too
 
 
-def test_a_server_that_forgot_adapters_gets_them_again(make_server: MakeServer, plug: Plug) -> None:
-    policy, server = make_policy(adapters=0.1), make_server()
-    expected = decide(policy)
-    plug(policy, server).publish(NEWEST, policy.adapters.learning)
-    server.loaded.clear()
-    assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
-
-
-def test_one_of_two_replicas_is_gone(make_server: MakeServer, plug: Plug) -> None:
+def test_one_of_two_replicas_is_gone(policy: LLMPolicy, make_server: MakeServer, plug: Plug) -> None:
     """The other one answers, and gets the new version; the first one gets it when it is back."""
-    policy, servers = make_policy(adapters=0.1), [make_server(), make_server()]
+    servers = [make_server(), make_server()]
     sampler = plug(policy, *servers)
     sampler.publish(NEWEST, policy.adapters.learning)
     servers[0].stop()
     for seed in (1, 2):
         randomise(policy, 0.1, seed)
         sampler.publish(NEWEST, policy.adapters.learning)
-        expected = policy.adapters, [one.tokens for one in decide(policy)]
+        expected = [one.tokens for one in decide(policy)]
     servers[0].start()
     servers[1].stop()
-    assert [one.tokens for one in decide(policy)] == expected[1]
+    assert [one.tokens for one in decide(policy)] == expected
     assert servers[0].loaded.keys() <= set(servers[1].ever_loaded) | set(servers[0].ever_loaded)
     assert len(servers[0].loaded) == 1
     servers[1].start()
 
 
-def test_ctrl_c_leaves_no_request_behind(make_server: MakeServer, plug: Plug) -> None:
-    policy, server = make_policy(), make_server()
+def test_ctrl_c_leaves_no_request_behind(policy: LLMPolicy, make_server: MakeServer, plug: Plug) -> None:
+    server = make_server()
     plug(policy, server).publish(NEWEST, policy.adapters.learning)
     server.faults.extend(["hang"] * 4)
 

