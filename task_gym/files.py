@@ -23,19 +23,23 @@ MOST = 1 << 30
 """The most bytes of a file that is read whole."""
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path, most: int = MOST) -> bytes:
     """Returns the content of an ordinary file. A stranger's may be a pipe, a device, or without an end.
 
     Raises:
-        OSError: it cannot be read, is no ordinary file, or has more than ``MOST`` bytes.
+        OSError: it cannot be read, is no ordinary file, or has more than ``most`` bytes.
     """
+    content = bytearray()
     with open(path, "rb", opener=_open_at_once) as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.ENXIO, "it is no ordinary file", str(path))
-        if found.st_size > MOST:
-            raise OSError(errno.EFBIG, f"it has more than {MOST >> 20:,} MiB, which is the most", str(path))
-        return file.read()
+        while piece := file.read(1 << 24):
+            content += piece
+            if max(len(content), os.fstat(file.fileno()).st_size) > most:
+                raise OSError(
+                    errno.EFBIG, f"it has more than {most >> 20:,} MiB, which is the most", str(path)
+                )
+    return bytes(content)
 
 
 def _open_at_once(path: str, flags: int) -> int:

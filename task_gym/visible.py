@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-_INVISIBLE = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp"])
+INVISIBLE = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp"])
 """Categories of characters that are escaped: controls, formats (as the reversal of a line), surrogates, and
 line ends that terminals and editors do not agree about."""
 
@@ -21,6 +21,6 @@ def show_controls(text: str) -> str:
 
 
 def _show(character: str) -> str:
-    if character in "\n\t" or unicodedata.category(character) not in _INVISIBLE:
+    if character in "\n\t" or unicodedata.category(character) not in INVISIBLE:
         return character
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")

@@ -161,7 +161,7 @@ def weight_files(model_name: str, folder: Path) -> list[Path]:
                 shards = set(json.loads(read_file(index))["weight_map"].values())
                 if any(Path(shard).name != shard for shard in shards):
                     raise ValueError("a shard is in another folder")
-            except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+            except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
                 raise ModelError(f"model_name {model_name!r}: {index.name} is no list of shards") from error
             if missing := sorted(shard for shard in shards if not (folder / shard).is_file()):
                 raise ModelError(
@@ -281,7 +281,7 @@ def only_cached(model_name: str) -> bool:
 def read_cached_card(model_name: str) -> str:
     """Returns a model's card from the hub's cache, "" if it is not there."""
     card = find_cached(model_name, "README.md")
-    return "" if card is None else card.read_text(encoding="utf-8")
+    return "" if card is None else read_file(card).decode(errors="replace")
 
 
 def _explain_gate(model_name: str, *, signed_in: bool) -> str:

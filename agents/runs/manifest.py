@@ -133,7 +133,8 @@ def _read(folder: Path) -> dict[str, Any]:
 def _is_within(name: str) -> bool:
     """Returns whether a name is that of a file in a folder: a stranger's could be of any file here."""
     path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and max(map(len, path.parts), default=0) <= 200
+    is_plain = name.isascii() and len(name) <= 200 and not {"\\", ":"} & set(name)
+    return is_plain and not path.is_absolute() and ".." not in path.parts
 
 
 def _digest(path: Path) -> str:

@@ -21,7 +21,7 @@ from gamespiel.overview.plots import group_seeds, save_groups
 from gamespiel.overview.reading import Run, read_run
 from gamespiel.report.console import make_console
 from gamespiel.report.results import VALUES
-from task_gym.files import read_json, write_atomically
+from task_gym.files import read_file, read_json, write_atomically
 
 CURVES = "curves.png"
 
@@ -79,7 +79,7 @@ def find_licence(model_name: str) -> dict[str, str]:
     """Returns what a base model's own card says of its licence; {} if nothing is known of it."""
     place = Path(resolve(model_name))
     card = place / "README.md"
-    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    text = read_file(card).decode(errors="replace") if card.is_file() else ""
     if not text and hub_name(model_name):
         text = read_cached_card(model_name)
     head = text.split("\n---", 1)[0] if text.startswith("---") else ""

@@ -13,7 +13,6 @@ from gamespiel.measure.means import (
     Estimate,
     count_deals,
     estimate_mean,
-    find_difference,
     know_mean,
     pool_equally,
 )
@@ -62,7 +61,6 @@ class Difference:
         high: Its upper end.
         p_value: Holm's adjusted p-value; None if the difference is exact.
         needed: Deals of each game that would be needed; None if the difference is exact, or varied nowhere.
-        tells: The least difference that so many deals tell; None as ``needed``.
     """
 
     first: str
@@ -75,7 +73,6 @@ class Difference:
     high: float = float("nan")
     p_value: float | None = None
     needed: int | None = None
-    tells: float | None = None
 
     @property
     def clear(self) -> bool:
@@ -108,7 +105,6 @@ class Difference:
             "plain_spread": self.plain_spread,
             "factor_saved": self.saved,
             "deals_needed": self.needed,
-            "tells": self.tells,
         }
 
 
@@ -217,7 +213,6 @@ def _finish(one: Difference, confidence: float, detect: float, anytime: bool, p_
         high=high,
         p_value=p_value,
         needed=count_deals(estimate, detect, confidence) if varied else None,
-        tells=find_difference(estimate, len(estimate.values), confidence) if varied else None,
     )
 
 

@@ -76,11 +76,8 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
             play_at_once(left, play, stop, options.concurrency, lambda: on_step(True, 1))
         records = [journal.played[address.seed] for address in addresses]
         rows = rows_of(records, kind.presenter.endpoint_groups)
-        usage, spent = _sum_usage(records), None
-        if options.prices is not None:
-            spent = (
-                usage.prompt_tokens * options.prices[0] + usage.completion_tokens * options.prices[1]
-            ) / 1e6
+        usage = _sum_usage(records)
+        spent = None if options.prices is None else usage.cost(*options.prices)
         where = kind.presenter.describe_reply_tasks(config.env, question["games"])
         console.print(endpoint_table(f"{chat.endpoint} on {where}", rows, usage, spent))
         results = question | {"endpoint": {name: row.to_dict() for name, row in rows.items()}}

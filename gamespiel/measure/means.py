@@ -49,11 +49,6 @@ class Estimate:
         """Whether nothing was sampled."""
         return bool((self.low == self.high).all())
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The least and the greatest that the mean can be."""
-        return float(self.low.mean()), float(self.high.mean())
-
     def interval(self, confidence: float = CONFIDENCE, *, planned: bool = True) -> tuple[float, float]:
         """Returns the two-sided interval; see ``bound_mean``, of which it has the arguments."""
         low, high = bound_mean(self.values, (self.low, self.high), confidence, planned=planned)
@@ -161,21 +156,6 @@ def count_deals(estimate: Estimate, difference: float, confidence: float = CONFI
         else:
             few = middle
     return many
-
-
-def find_difference(estimate: Estimate, deals: int, confidence: float = CONFIDENCE) -> float:
-    """Returns the least true difference that a test of so many deals finds with probability ``POWER``.
-
-    It is the largest that there can be if no other is found.
-    """
-    small, large = 0.0, max(map(abs, estimate.bounds))
-    for _ in range(40):
-        middle = (small + large) / 2
-        if _finds(estimate, deals, middle, confidence):
-            large = middle
-        else:
-            small = middle
-    return large
 
 
 def _finds(estimate: Estimate, deals: int, difference: float, confidence: float) -> bool:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from task_gym.visible import show_controls
+from task_gym.visible import INVISIBLE, show_controls
 
 if TYPE_CHECKING:  # the command line starts without rich
     from rich.console import Console
-
-
-_OBEYED = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 
 
 def format_duration(seconds: float | None) -> str:
@@ -44,8 +41,14 @@ def print_json(data: Any) -> None:
     """Prints plain data as JSON, with escapes if the standard output cannot show every character."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     text = json.dumps(data, indent=2, ensure_ascii=not encoding.lower().startswith("utf"))
-    # JSON itself escapes those below a space, and not all that a terminal obeys.
-    print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    print("".join(map(_escape, text)))
+
+
+def _escape(character: str) -> str:
+    """Returns a character of JSON as an escape if a terminal would obey it; JSON itself escapes only some."""
+    if character.isprintable() or character == "\n" or unicodedata.category(character) not in INVISIBLE:
+        return character
+    return json.dumps(character)[1:-1]
 
 
 class Lasting:

@@ -173,9 +173,8 @@ class Server:
             held += count
             self._held[caller] += count
             if self._held[caller] > most:
-                raise Refusal(
-                    503, f"this caller's requests have more than {most} bytes, which is the most", "full"
-                )
+                given = f"{self._held[caller]} bytes of this caller's requests were given"
+                raise Refusal(503, f"{given}, allowed: at most {most} at once; try again later", "full")
 
         try:
             yield hold
@@ -325,6 +324,12 @@ def make_app(options: ServeOptions, token: str | None = None) -> Starlette:
     return app
 
 
+async def refuse_connection(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers a request on a connection that its caller has beyond its share."""
+    said = "this caller has all connections that one caller may have; close some, or try again later"
+    await _make_error(503, "full", said, _CLOSE)(scope, receive, send)
+
+
 def _refuse_two_lengths(app: ASGIApp) -> ASGIApp:
     """Returns an application that refuses requests whose length is stated twice, and hands on all others.
 
@@ -348,9 +353,9 @@ def parse_object(body: bytes) -> dict[str, Any]:
         Refusal: the body is no JSON in UTF-8, or no object, has too much beside its texts, a number that is
             not finite, or a text that no UTF-8 can have.
     """
-    if len(body) > MOST_STRUCTURE and len(_TEXT.sub(b"", body)) > MOST_STRUCTURE:
+    if len(body) > MOST_STRUCTURE and (beside := len(_TEXT.sub(b"", body))) > MOST_STRUCTURE:
         raise Refusal(
-            413, f"the request has more than {MOST_STRUCTURE} bytes beside its texts, which is the most"
+            413, f"the request has {beside} bytes beside its texts, allowed: at most {MOST_STRUCTURE}"
         )
     try:
         asked = json.loads(body.decode(), parse_constant=read_finite, parse_float=read_finite)

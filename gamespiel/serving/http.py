@@ -11,7 +11,7 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gamespiel.serving.app import GRACE
+from gamespiel.serving.app import GRACE, refuse_connection
 from gamespiel.serving.hosts import name_caller
 
 ARRIVAL = 30.0
@@ -27,17 +27,24 @@ class Protocol(H11Protocol):
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begins to wait for the first request, unless the caller has all its connections."""
+        """Begins to wait for the first request. It is refused if the caller has all its connections."""
         super().connection_made(transport)
         self.caller = name_caller(self.client[0] if self.client else "")
-        own = [other for other in self.connections if getattr(other, "caller", "") == self.caller]
-        if len(own) > count_connections():
+        own, most = (
+            sum(getattr(other, "caller", "") == self.caller for other in self.connections),
+            count_connections(),
+        )
+        if own > most:
+            self.app = refuse_connection
+        if own > most + most // 2:
             transport.abort()
         else:
             self._wait()
 
     def data_received(self, data: bytes) -> None:
         """Reads a piece of a request."""
+        if not self.transport.get_write_buffer_size():
+            self._stop_awaiting_reader()
         super().data_received(data)
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             self._wait()
@@ -67,8 +74,10 @@ class Protocol(H11Protocol):
         self._await_reader()
 
     def resume_writing(self) -> None:
-        """Goes on answering."""
+        """Goes on answering: a part was read, and the rest has its time."""
         self._stop_awaiting_reader()
+        if self.transport.get_write_buffer_size():
+            self._await_reader()
         super().resume_writing()
 
     def _wait(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from contextlib import suppress
 
 from gamespiel.serving.options import ServeOptions
 from task_gym.errors import ArgumentError, BackendError
@@ -31,6 +32,7 @@ def serve(options: ServeOptions) -> None:
             f"serve: the package {error.name} is not installed; pip install 'gamespiel[serve]'"
         ) from error
     app = make_app(options)
+    _raise_limit()
     listening = listen(options)
     shown = f"[{options.host}]" if ":" in options.host else options.host
     token = os.environ.get(TOKEN, "")
@@ -60,6 +62,16 @@ def serve(options: ServeOptions) -> None:
         if not app.state.server.is_idle(timeout=1.0):
             sys.stdout.flush()
             os._exit(status)
+
+
+def _raise_limit() -> None:
+    """Lets the process open as many files as it may: each connection is one."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def listen(options: ServeOptions) -> socket.socket:

@@ -28,7 +28,7 @@ from gamespiel import __version__
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.config import Config, to_dict
 from task_gym.errors import MissingPackageError
-from task_gym.files import to_json, write_atomically
+from task_gym.files import read_file, to_json, write_atomically
 
 REPORTS = "reports.json"
 """The file of a run that keeps under which names it is reported, so that a resumed run goes on there."""
@@ -240,7 +240,7 @@ def _read_names(folder: Path, config: Config) -> dict[str, str]:
     """Returns the names under which a run is reported, from its file, or new ones."""
     path = folder / REPORTS
     try:
-        names = {key: str(value) for key, value in json.loads(path.read_text()).items()}
+        names = {key: str(value) for key, value in json.loads(read_file(path)).items()}
     except (OSError, ValueError, AttributeError, RecursionError):
         names = {}
     missing = sorted({name for name in _list_writers(config) if name not in names})

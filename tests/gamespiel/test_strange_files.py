@@ -28,6 +28,7 @@ from gamespiel.config.files import read_layer
 from gamespiel.config.yaml_text import read_yaml
 from gamespiel.deployment.publishing import read_evaluations
 from gamespiel.endpoints.endpoint import Endpoint
+from gamespiel.measure.board.file import BoardError, read_bytes
 from gamespiel.measure.journal import Journal
 from gamespiel.measure.records import read_records
 from gamespiel.overview.reading import read_run
@@ -153,9 +154,13 @@ def test_only_ordinary_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=f"{path.name}' cannot be read: .*{reason}"):
             read_json(path, ArgumentError)
+    with pytest.raises(BoardError, match=r"pipe\.json' cannot be read: it is no ordinary file"):
+        read_bytes(pipe)
 
 
-@pytest.mark.parametrize("name", ["/etc/passwd", "../a", "a/../../b", "b" * 5_000])
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../a", "a/../../b", "b" * 5_000, "a/" * 3_000 + "x", "é" * 190, "C:\\x", "..\\x"]
+)
 def test_a_manifest_names_its_own_files(name: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"format": 1, "files": {name: ["0"]}}))
     with pytest.raises(ManifestError, match="which is no file of a checkpoint"):
@@ -167,7 +172,8 @@ def test_aliases_are_counted_each_time() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
     assert read_yaml("\n".join(lines[:3]))["a2"][8][8][8] == "x"
-    for text in ("\n".join(lines), "a: &a [*a]", "- 1\n" * 100_000):
+    pairs = [f"a{n}: &a{n} !!pairs [{', '.join([f'b: *a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    for text in ("\n".join(lines), "\n".join([lines[0], *pairs]), "a: &a [*a]", "- 1\n" * 100_000):
         with pytest.raises(yaml.YAMLError, match=r"more than 262,144 (values|characters)"):
             read_yaml(text)
 
@@ -188,10 +194,13 @@ def test_rows_of_parquet_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     columns = {"program": ["x" * 10_000] * 1_000, "inputs": [""] * 1_000, "other": [1] * 1_000}
     parquet.write_table(pyarrow.table(columns), path)
     assert path.stat().st_size < 100_000
-    assert len(open_source(str(path))) == 1_000  # type: ignore[arg-type]
+    rows = open_source(str(path))
+    assert isinstance(rows, sources.RowSource) and len(rows) == 1_000
+    texts = [next(rows.candidates(row))[0].code for row in range(sources._AT_ONCE)]
+    assert set(texts) == {"x" * 10_000} and len({id(text) for text in texts}) == 1, "a text is kept once"
     os.utime(path, (0, 0))  # or the one that is known is returned
-    monkeypatch.setattr(sources, "MOST", 5_000_000)
-    with pytest.raises(TaskGymError, match=r"rows\.parquet has more than 4 MiB"):
+    monkeypatch.setattr(sources, "MOST", 100_000)
+    with pytest.raises(TaskGymError, match=r"rows\.parquet has more than 0 MiB"):
         open_source(str(path))
 
 

@@ -160,20 +160,32 @@ def _read_parquet(path: Path) -> list[dict[str, Any]]:
             f"source: {path} was given, and reading Parquet needs pyarrow: pip install 'gamespiel[hub]'"
         ) from error
     try:
-        with parquet.ParquetFile(path) as file:
-            _check_columns(file.schema_arrow.names, str(path))
-            rows, size = list[dict[str, Any]](), 0
-            # In pieces, since a text that many rows have is in the file once.
+        schema = parquet.read_schema(path)
+        _check_columns(schema.names, str(path))
+        # A text that many rows have is in the file once, and stays one text.
+        texts = [name for name in _COLUMNS if str(schema.field(name).type) in ("string", "large_string")]
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            rows, size = list[dict[str, Any]](), path.stat().st_size
             for batch in file.iter_batches(_AT_ONCE, columns=list(_COLUMNS)):
                 size += batch.nbytes
                 if size > MOST:
                     raise SourceError(f"source: {path} has more than {MOST >> 20:,} MiB, which is the most")
-                rows += batch.to_pylist()
+                columns = [_list_values(batch.column(name)) for name in _COLUMNS]
+                rows += [dict(zip(_COLUMNS, values, strict=True)) for values in zip(*columns, strict=True)]
     except SourceError:
         raise
     except (ArrowException, OSError, ValueError) as error:  # ValueError also means bad UTF-8
         raise SourceError(f"source: {path} cannot be read as Parquet: {error}") from error
     return rows
+
+
+def _list_values(column: Any) -> list[Any]:
+    """Returns the values of a column, equal texts as one."""
+    if not hasattr(column, "dictionary"):  # lists of lines
+        return list(column.to_pylist())
+    places = column.indices.to_pylist()
+    texts = {place: column.dictionary[place].as_py() for place in set(places) - {None}}
+    return [texts.get(place) for place in places]
 
 
 def _check_columns(columns: Any, where: str) -> None:

@@ -22,7 +22,7 @@ from gamespiel.errors import ConfigError
 from gamespiel.measure.board.agents import LONGEST_NAME, find_wrong_name, list_tasks
 from gamespiel.measure.board.benchmark import MOST_DEALS, NAME, DealSet, parse_deals
 from gamespiel.measure.journal import Journal, Row
-from task_gym.files import NO_JSON, explain_json, read_finite, write_atomically
+from task_gym.files import NO_JSON, explain_json, read_file, read_finite, write_atomically
 
 try:
     import fcntl
@@ -259,12 +259,9 @@ def read_bytes(path: Path) -> bytes:
     """
     where = repr(str(path))
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+        content = read_file(path, LARGEST)
     except OSError as error:
         raise BoardError(f"{where} cannot be read: {error.strerror}") from error
-    if len(content) > LARGEST:
-        raise BoardError(f"{where} has more than {LARGEST >> 20} MiB, which is the most of a board")
     return unpack(content, where) if path.suffix == ".gz" else content
 
 

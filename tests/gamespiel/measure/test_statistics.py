@@ -14,7 +14,6 @@ from gamespiel.measure.means import (
     Estimate,
     count_deals,
     estimate_mean,
-    find_difference,
     know_mean,
     pool_equally,
 )
@@ -53,7 +52,7 @@ def test_a_game_of_faults_alone_leaves_the_mean_open() -> None:
     for anytime in (False, True):
         pooled = compare_all(("a", "b"), columns, detect=0.1, anytime=anytime)[-1]
         assert math.isnan(pooled.estimate.mean) and (pooled.low, pooled.high) == (-1, 1)
-        assert pooled.needed is None and pooled.tells is None and pooled.faults == 3
+        assert pooled.needed is None and pooled.faults == 3
 
 
 def test_exact_means_have_no_error() -> None:
@@ -61,7 +60,7 @@ def test_exact_means_have_no_error() -> None:
     assert pooled.exact and pooled.interval() == (0, 0) and pooled.p_value() == 1
     sampled = estimate_mean([0.3, -0.1] * 20, BOUNDS)
     half = pool_equally([know_mean(0.5), sampled])
-    assert not half.exact and half.mean == pytest.approx(0.3) and half.bounds == (-0.25, 0.75)
+    assert not half.exact and half.mean == pytest.approx(0.3)
     assert half.error == pytest.approx(sampled.error / 2)
     assert np.diff(half.interval()) < np.diff(sampled.interval()) / 1.5
 
@@ -104,7 +103,6 @@ def test_the_deals_for_a_difference_find_it_in_four_of_five(difference: float, g
 
     known = draw(5000)
     deals = count_deals(known, difference)
-    assert find_difference(known, deals) == pytest.approx(difference, rel=0.02)
     found = sum(draw(deals).interval()[0] > 0 for _ in range(60))
     # 0.8 and three standard errors of a share of 60.
     assert 0.64 * 60 <= found <= 0.96 * 60

@@ -36,17 +36,21 @@ def has_ended(client: socket.socket) -> bool:
 
 
 def test_a_caller_has_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "count_connections", lambda: 3)
+    """Some beyond its share are answered so that it may try again; others end at once."""
+    monkeypatch.setattr(http, "count_connections", lambda: 2)
     with serving(ServeOptions(port=0)) as (url, _), ExitStack() as stack:
         own = [stack.enter_context(connect(url)) for _ in range(3)]
         assert has_ended(stack.enter_context(connect(url)))
-        for client in (own[0], stack.enter_context(connect(url, OTHER))):
+        for client, status in ((own[0], 200), (own[2], 503), (stack.enter_context(connect(url, OTHER)), 200)):
             client.sendall(request("stop", episode_id="none"))
-            assert read_answer(client)[0] == 200
+            answer = read_answer(client)
+            assert answer[0] == status and answer[1].get("kind", "full") == "full"
+        assert has_ended(own[2])
 
 
-def test_answers_that_nobody_reads_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 answers of a kilobyte each are more than these buffers have."""
+@pytest.mark.parametrize("part", [0, 200_000])
+def test_answers_that_nobody_reads_are_dropped(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 answers of a kilobyte each are more than these buffers have. A part may be read first."""
 
     def listen(options: ServeOptions) -> socket.socket:
         listening = plain(options)
@@ -55,11 +59,13 @@ def test_answers_that_nobody_reads_are_dropped(monkeypatch: pytest.MonkeyPatch) 
 
     plain = run.listen
     monkeypatch.setattr(run, "listen", listen)
-    monkeypatch.setattr(http, "ARRIVAL", 0.5)
+    monkeypatch.setattr(http, "ARRIVAL", 1.0)
     with serving(ServeOptions(port=0)) as (url, _), connect(url) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.sendall(300 * b"GET /methods HTTP/1.1\r\nhost: a\r\n\r\n")
-        sleep(2.0)
+        while part > 0 and (read := client.recv(4096)):
+            part -= len(read)
+        sleep(2.5)
         client.settimeout(20.0)
         assert has_ended(client)
 
@@ -92,7 +98,7 @@ def test_a_request_is_texts_and_little_else(part: str) -> None:
     """Its texts may be long, whatever is in them; 8 MiB of empty lists would be 180 MB."""
     text = json.dumps({"action": 30_000 * '[],"\\\n{:}é'})
     assert parse_object(text.encode()) == json.loads(text)
-    with pytest.raises(Refusal, match="more than 65536 bytes beside its texts") as caught:
+    with pytest.raises(Refusal, match="bytes beside its texts, allowed: at most 65536") as caught:
         parse_object(f'{{"args": [{70_000 * part}0]}}'.encode())
     assert caught.value.status == 413
 
