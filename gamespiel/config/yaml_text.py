@@ -13,8 +13,6 @@ import yaml
 MOST = 1 << 18
 """The most characters and the most values of a text."""
 
-_MANY = (list, tuple, set)  # YAML 1.1 has tags for the last two
-
 _RESOLVERS = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", r"[-+]?[0-9]+", "-+0123456789"),
@@ -71,7 +69,8 @@ def read_yaml(text: str) -> Any:
     count, left = 0, [data]
     while left:  # of aliases each time: a few lines of them can mean more than a memory holds
         value = left.pop()
-        left += value.values() if isinstance(value, dict) else value if isinstance(value, _MANY) else ()
+        left += value.values() if isinstance(value, dict) else ()
+        left += value if isinstance(value, (list, tuple, set)) else ()
         count += 1
         if count + len(left) > MOST:
             raise yaml.YAMLError(f"it has more than {MOST:,} values, which is the most")

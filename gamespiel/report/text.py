@@ -46,9 +46,8 @@ def print_json(data: Any) -> None:
 
 def _escape(character: str) -> str:
     """Returns a character of JSON as an escape if a terminal would obey it; JSON itself escapes only some."""
-    if character.isprintable() or character == "\n" or unicodedata.category(character) not in INVISIBLE:
-        return character
-    return json.dumps(character)[1:-1]
+    obeyed = character != "\n" and unicodedata.category(character) in INVISIBLE
+    return json.dumps(character)[1:-1] if obeyed else character
 
 
 class Lasting:

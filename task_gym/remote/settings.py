@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -192,13 +193,17 @@ def _variables(given: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _is_address(base_url: str) -> bool:
-    import httpx  # which local backends do not need
-
     try:
         parts = urlsplit(base_url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        return good and bool(httpx.URL(base_url).host)
-    except (ValueError, httpx.InvalidURL):  # a port that is no number, or a name that none can have
+        if good and "xn--" in base_url.lower():  # a name in another alphabet, which may be none
+            import httpx
+
+            with suppress(httpx.InvalidURL):
+                return bool(httpx.URL(base_url).host)
+            return False
+        return good
+    except ValueError:  # a port that is no number, or a name that none can have
         return False
 
 

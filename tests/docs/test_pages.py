@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -39,6 +40,17 @@ PLACEHOLDER = "NAME"
 PRINTING = ["README.md", "docs/start.md", "docs/concepts.md", "docs/own.md"]
 SESSIONS = [*PRINTING, *(f"docs/{name}.md" for name in ("python", "wrappers", "curriculum", "affinetes"))]
 """Pages whose Python blocks are one session; the blocks of other pages are tested in tests/docs."""
+
+
+QUICK = (
+    "python train.py --help ppo",
+    "python eval.py --checkpoint RUN --exact",
+    "python eval.py --checkpoint RUN --num_episodes 100 --opponent mcts:100",
+    "python eval.py --model.model_name tiny --env.game leduc_poker",
+    "python eval.py --agent mcts:100 --opponent random --num_episodes 100",
+    "python eval.py --env trace --agent echo --num_episodes 500",
+)
+"""Commands of README that take less than a minute."""
 
 
 def read(page: str) -> str:
@@ -170,23 +182,60 @@ def test_readme_is_short_and_its_commands_are_tested() -> None:
     """Commands of its first table are also those of other pages' shell blocks."""
     text = read("README.md")
     assert len(text.splitlines()) <= 140 and len(CONTRIBUTING.splitlines()) <= 140
+    screen = "\n".join(text.splitlines()[:24])
+    pictures = "(docs/assets/decision.svg)", "(benchmarks/results/learning_speed.png)"
+    assert all(part in screen for part in ("(docs/play.md)", "make train ", *pictures))
     head = text.partition("\n## ")[0]
     rows = re.findall(r"^\| [^|]+ \| `([^`]+)` \| .*\]\(docs/", head, re.MULTILINE)
+    assert "](docs/start.md)" in head
     assert len(rows) == 4 and set(rows) <= set(LINES)
+    assert [line for line in QUICK if line not in commands("README.md")] == []
+
+
+def test_to_compete_takes_ten_commands() -> None:
+    first = re.findall(r"```bash\n(.*?)```", read("docs/affinetes.md"), re.DOTALL)[0].splitlines()
+    assert [re.search(r" # (\d+)\. ", line)[1] for line in first] == [str(n) for n in range(1, 11)]  # type: ignore[index]
 
 
 @pytest.mark.trains
-@pytest.mark.parametrize("page", ["docs/start.md", "docs/terminal.md"])
+@pytest.mark.parametrize(
+    "line", [pytest.param(line, marks=pytest.mark.sample if "--exact" in line else ()) for line in QUICK]
+)
+@pytest.mark.usefixtures("one_thread")
+def test_quick_commands_run(
+    line: str,
+    tmp_path: Path,
+    finished: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In this process, which has imported everything. Only help, which is quick, is a process of its own."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(finished, "RUN")
+    _, script, *arguments = shlex.split(line)
+    shutil.copy(ROOT / script, script)
+    if "--help" in arguments:
+        subprocess.run([sys.executable, script, *arguments], check=True, capture_output=True)
+        return
+    monkeypatch.setattr(sys, "argv", [script, *arguments])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(script, run_name="__main__")
+    assert ended.value.code == 0
+    assert "written to " in capsys.readouterr().out
+
+
+@pytest.mark.trains
+@pytest.mark.parametrize("page, count", [("docs/start.md", 5), ("docs/terminal.md", 11)])
 @pytest.mark.usefixtures("one_thread")
 def test_all_commands_of_a_page_run_in_order(
-    page: str, tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, count: int, tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gamespiel.cli import main
 
     monkeypatch.chdir(tmp_path)
     shutil.copytree(finished, "RUN")
     lines = [line for line in commands(page) if not line.startswith("make ")]
-    assert len(lines) >= 5
+    assert len(lines) == count
     for line in lines:
         monkeypatch.setattr(sys, "stdin", io.StringIO())  # games and traces that a person answers end at once
         program, first, *arguments = shlex.split(line)

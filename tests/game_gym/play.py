@@ -51,7 +51,7 @@ def reach(variant: Variant, moves: Iterable[int | str]) -> State:
 
 
 def see(variant: Variant, state: State) -> SeatView:
-    """What the seat to move sees, which is what an opponent is asked with."""
+    """Returns the view of the seat to move, with which an opponent is asked."""
     view = SeatView(variant, state.current_player(), rules=False)
     view.state = state
     return view

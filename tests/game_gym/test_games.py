@@ -378,7 +378,7 @@ def test_a_game_of_oware_that_never_ends_is_a_fault() -> None:
     for _ in range(1000):
         children = [(env.state.child(action), action) for action in env.state.legal_actions()]
         going_on = [(child, action) for child, action in children if not child.is_terminal()]
-        _, action = min(going_on, key=lambda pair: (captured(pair[0]), rng.random()))
+        _, action = min(going_on, key=lambda pair: (count_captured(pair[0]), rng.random()))
         *_, terminated, truncated, info = env.step(action)
         assert not (terminated or truncated)
     text, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
@@ -387,5 +387,5 @@ def test_a_game_of_oware_that_never_ends_is_a_fault() -> None:
     assert "Result: fault" in text
 
 
-def captured(state: Any) -> int:
+def count_captured(state: Any) -> int:
     return sum(int(count) for count in state.observation_string(0).split("|")[1].split())

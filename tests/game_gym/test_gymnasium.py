@@ -33,7 +33,7 @@ import gamespiel
 print("httpx" in sys.modules)
 gym.make("GameSpiel-v0", task_id=0, backend="affinetes", base_url="http://127.0.0.1:1")
 # affinetes patches asyncio.
-print({"affinetes", "nest_asyncio", "starlette", "uvicorn"} & set(sys.modules))
+print({"affinetes", "nest_asyncio", "httpx", "starlette", "uvicorn"} & set(sys.modules))
 import trace_gym
 gym.make("CodeTrace-v0", render_mode="rgb_array").close()
 print("matplotlib" in sys.modules, "PIL" in sys.modules)

@@ -114,7 +114,7 @@ def test_compiled_searches_need_numba(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("opponent", ["random", "mcts:4x1", "mcts-python:4x1", "ismcts:4"])
 @pytest.mark.parametrize("seeding", ["openenv", "evaluate"])
 def test_the_greatest_seed_is_played(opponent: str, seeding: str) -> None:
-    # What the protocols add still fits 32 bits, and OpenSpiel's signed seeds take it.
+    # The protocols' additions still fit 32 bits, and OpenSpiel's signed seeds take them.
     for seed in (2**31 - 1, 2**31, 2**32 - 201):
         env = make(game="kuhn_poker", params={"players": 4}, opponent=opponent, seeding=seeding)
         assert episode(env, seed)[-1][-1]["seed"] == seed

@@ -53,7 +53,7 @@ def stub() -> Iterator[Stub]:
 
 
 @pytest.fixture(scope="module")
-def played() -> Iterator[tuple[Stub, Any]]:
+def server_and_env() -> Iterator[tuple[Stub, Any]]:
     """A server and an environment on it, which faults leave as they were."""
     with serve() as server:
         yield server, remote(server)
@@ -131,9 +131,9 @@ FAULTS |= {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_a_step_ends_the_episode_and_the_next_is_clean(
-    name: str, played: tuple[Stub, Any]
+    name: str, server_and_env: tuple[Stub, Any]
 ) -> None:
-    (stub, env), (fault, message) = played, FAULTS[name]
+    (stub, env), (fault, message) = server_and_env, FAULTS[name]
     stub.calls.clear()
     stub.faults = [None, fault]
     reward, terminated, truncated, info = play(env)
@@ -193,8 +193,8 @@ def test_recorded_sessions_are_played_as_here(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize("name", ["500", "broken JSON", "hung up", "no object"])
-def test_a_reset_is_repeated_three_times(name: str, played: tuple[Stub, Any]) -> None:
-    stub, env = played
+def test_a_reset_is_repeated_three_times(name: str, server_and_env: tuple[Stub, Any]) -> None:
+    stub, env = server_and_env
     stub.calls.clear()
     stub.faults = [FAULTS[name][0]] * 3
     check_clean(env)

@@ -116,7 +116,7 @@ def test_a_server_may_have_moved_but_not_be_another_one() -> None:
 def test_a_finished_run_may_be_given_more_steps_and_other_token_budgets(
     finished: Path, tmp_path: Path
 ) -> None:
-    """Of its games, those of before and after are kept."""
+    """Its games from before and after training are kept."""
     run = shutil.copytree(finished, tmp_path / "run")
     assert [row["step"] for row in read_records(run)] == [0] * 6 + [STEPS] * 6
     budgets = [("ppo.tokens_per_forward", "500"), ("ppo.tokens_per_backward", "200")]

@@ -248,7 +248,7 @@ CHESS = {"e4": 1, "Nxe4": 2, "bxc3": 3, "Bxc3": 4, "Qh5+": 5, "Qh4": 6}
 )
 def test_read_name(reply: str, action: int | None) -> None:
     assert read_name(reply, list(CHESS.values()), list(CHESS)) == action
-    # Of equal names it is the first.
+    # The first of equal names counts.
     assert read_name("8/3 6/4", [7, 9], ["8/3 6/4", "8/3 6/4"]) == 7
 
 

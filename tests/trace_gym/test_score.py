@@ -26,7 +26,7 @@ _RECORDS = [
     for record in map(json.loads, (_DATA / name).read_text(encoding="utf-8").split("\n")[:-1])
     if "cleaned" in record
 ]
-"""What upstream's own code said to replies: nine by hand, and random ones of fences, tags and digits."""
+"""Replies with upstream's own scores: nine by hand, and random ones of fences, tags and digits."""
 
 _LINE = st.text(st.sampled_from("ab ").filter(str), max_size=3) | st.sampled_from(
     ["__DBG_0__ 1", "__DBG_0__ 2", "__DBG_1__ 'a'"]

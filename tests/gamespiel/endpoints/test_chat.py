@@ -279,8 +279,8 @@ READ = {
     "no content in pieces": (delta(None) + DONE, SSE, ""),
     "a lone surrogate": (SIX.replace("6", r"\ud800 6") + DONE, SSE, ERROR),
 }
-"""What a response without faults of HTTP is: its body, its type of content, and the reply that upstream reads
-from it with openai 3.57.0. The surrogate is an error there in the next request, which cannot be encoded."""
+"""Responses without faults of HTTP: the body, its type of content, and the reply that upstream reads from it
+with openai 3.57.0. The surrogate is an error there in the next request, which cannot be encoded."""
 
 NO_CHOICE = {
     "a whole completion": (completion("6", 1), "application/json", "6"),

@@ -28,10 +28,8 @@ def has_ended(client: socket.socket) -> bool:
     try:
         while client.recv(1 << 16):
             pass
-    except ConnectionError:
-        pass
-    except TimeoutError:
-        return False
+    except (ConnectionError, TimeoutError) as error:
+        return isinstance(error, ConnectionError)
     return True
 
 
@@ -70,7 +68,7 @@ def test_answers_that_nobody_reads_are_dropped(part: int, monkeypatch: pytest.Mo
         assert has_ended(client)
 
 
-def test_a_caller_s_requests_under_way_have_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_of_a_caller_have_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "HELD", 2)
     reply = json.dumps({"method": "step", "kwargs": {"action": "a" * 900, "episode_id": "none"}}).encode()
     head = f"POST /call HTTP/1.1\r\nhost: a\r\ncontent-length: {len(reply)}\r\n\r\n".encode()
@@ -111,7 +109,7 @@ def test_texts_without_an_end_are_found_in_linear_time() -> None:
 
 
 @pytest.mark.skipif(not OFFERED or trouble("namespaces") is not None, reason="no user namespaces")
-def test_a_caller_s_rows_that_sleep_hold_up_its_own_alone(
+def test_rows_of_a_caller_that_sleep_hold_up_its_own_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gamespiel.serving import trace_processes

@@ -1,4 +1,4 @@
-"""Where no debug print may be: programs that would notice one, and names that may not be bound."""
+"""Places without debug prints: programs that would notice one, and names that may not be bound."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_a_model_plays_its_deals_again(
     """Who draws other noise, and keeps what went well, has legal moves of the right probabilities."""
     path, again = model_board, ["--replay_models", "tiny=model:tiny", "--share", "1"]
     assert main(["verify", str(path), *again, "--seed", "5"]) == 0
-    # Of three deals one is 5%, and all are drawn.
+    # One of three deals is 5%, rounded up, and all are drawn.
     assert "3 of 3 deals are played again, drawn by seed 5; if 1 are forged" in capsys.readouterr().out
     report = forge(path, lambda data: data["agents"][0]["episodes"][0]["chances"].__setitem__(0, 0.9))
     assert report.findings == []
