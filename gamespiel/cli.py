@@ -20,8 +20,8 @@ from gamespiel.config.schema import DOTTED
 from gamespiel.errors import Mistakes, MistakesError, unknown_name_error
 from gamespiel.report.text import lasting_output
 from gamespiel.stopping import Stopped
+from gamespiel.torch_environ import prepare_torch
 from gamespiel.usage import explain, overview
-from gamespiel.waiting import prepare_threads
 from task_gym.errors import TaskGymError, shown
 from task_gym.visible import show_controls
 
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     It is 0, 2 for errors that the user can correct, 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP, or 1
     if the reader of the output has ended, as ``head`` does.
     """
-    prepare_threads(os.environ)
+    prepare_torch(os.environ)
     _prepare_streams()
     try:
         tokens, overrides = split_overrides(sys.argv[1:] if argv is None else argv)

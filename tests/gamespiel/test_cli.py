@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gamespiel import waiting
+from gamespiel import torch_environ
 from gamespiel.cli import COMMANDS, main
 from gamespiel.config import Config, from_dict, presets, resolve, save
 from gamespiel.config.schema import KEYS, file_schema
@@ -272,13 +272,13 @@ def test_output_in_another_encoding_and_without_a_reader() -> None:
     assert (ended.returncode, ended.stderr) == (1, b"")
 
 
-# -- how threads wait ---------------------------------------------------------------------------------------
+# -- what PyTorch reads when it is imported -----------------------------------------------------------------
 
 
 def prepare(cores: int, others: float | None, environ: dict[str, str], patch: pytest.MonkeyPatch) -> Any:
     """Returns the environment that a command makes, with 2 of so many cores, beside so many threads."""
-    patch.setattr(waiting, "count_running", lambda: others)
-    patch.setattr(waiting, "count_cores", lambda: 2)
+    patch.setattr(torch_environ, "count_running", lambda: others)
+    patch.setattr(torch_environ, "count_cores", lambda: 2)
     patch.setattr(os, "cpu_count", lambda: cores)
     patch.setattr(os, "environ", environ)
     with pytest.raises(SystemExit):
@@ -286,28 +286,31 @@ def prepare(cores: int, others: float | None, environ: dict[str, str], patch: py
     return environ
 
 
-def test_threads_spin_if_cores_are_free_unless_the_user_says_otherwise(
+def test_pages_are_large_and_threads_spin_if_cores_are_free_unless_the_user_says_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A container has 2 of 16 cores: 14 threads beside it leave them free, and 15 do not."""
-    passive = {"OMP_WAIT_POLICY": "PASSIVE"}
+    pages = {"THP_MEM_ALLOC_ENABLE": "1"}
+    passive = pages | {"OMP_WAIT_POLICY": "PASSIVE"}
     for cores, others in ((2, 0), (2, 0.2), (16, 14)):
         assert prepare(cores, others, {}, monkeypatch) == passive | {"GOMP_SPINCOUNT": "20000"}
     for cores, busy in ((2, 0.6), (2, None), (16, 15)):
         assert prepare(cores, busy, {}, monkeypatch) == passive
     for given in ({"OMP_WAIT_POLICY": "ACTIVE"}, {"GOMP_SPINCOUNT": "7"}):
-        assert prepare(2, 0, dict(given), monkeypatch) == given
+        assert prepare(2, 0, dict(given), monkeypatch) == given | pages
+    small = {"THP_MEM_ALLOC_ENABLE": "0"}
+    assert prepare(2, None, dict(small), monkeypatch) == passive | small
 
 
 def test_running_threads_are_counted_if_the_system_tells(tmp_path: Path) -> None:
     """The file's fourth field counts the reader too."""
     file = tmp_path / "loadavg"
-    assert waiting.count_running(file) is None
+    assert torch_environ.count_running(file) is None
     file.write_text("0.50 0.40 0.30 3/210 4711\n")
-    assert waiting.count_running(file) == 2
+    assert torch_environ.count_running(file) == 2
     for text in ("", "0.50 0.40", "0.5 0.4 0.3 many/210 4711"):
         file.write_text(text)
-        assert waiting.count_running(file) is None
+        assert torch_environ.count_running(file) is None
 
 
 @pytest.mark.parametrize("script", ["train.py", "eval.py"])

@@ -1,9 +1,10 @@
-"""How OpenMP's threads wait for one another: it has to be said before PyTorch is imported.
+"""Variables that PyTorch reads when it is imported; results do not depend on them.
 
-A small model's forward is thousands of short products, between which its threads wait for microseconds. To be
-woken takes them longer than that. Threads that spin instead are ready at once, and take the time of whatever
-else runs. So they spin for a moment if the machine has cores for them when the command begins. Results do
-not depend on it.
+**Threads.** A small model's forward is thousands of short products, between which its threads wait for
+microseconds. To be woken takes them longer than that. Threads that spin instead are ready at once, and take
+the time of whatever else runs. So they spin for a moment if the machine has cores for them at the start.
+
+**Pages.** The kernel clears the memory of each tensor of a larger model page by page: large pages are fewer.
 """
 
 from __future__ import annotations
@@ -21,11 +22,10 @@ SPINS = 20_000
 SAMPLES, PAUSE = 5, 0.004
 """How often the machine's running threads are counted, and the seconds between: one count is luck."""
 
-LOADAVG = Path("/proc/loadavg")
 
-
-def prepare_threads(environ: MutableMapping[str, str]) -> None:
-    """Sets how threads wait in an environment, unless the user has."""
+def prepare_torch(environ: MutableMapping[str, str]) -> None:
+    """Sets in an environment how PyTorch's threads wait and that it uses large pages, unless the user has."""
+    environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if "OMP_WAIT_POLICY" in environ or "GOMP_SPINCOUNT" in environ:
         return
     environ["OMP_WAIT_POLICY"] = "PASSIVE"
@@ -34,7 +34,7 @@ def prepare_threads(environ: MutableMapping[str, str]) -> None:
         environ["GOMP_SPINCOUNT"] = str(SPINS)  # this counts for libgomp, whatever the policy
 
 
-def count_running(path: Path = LOADAVG) -> float | None:
+def count_running(path: Path = Path("/proc/loadavg")) -> float | None:
     """Returns the mean number of other threads that run on this machine, None where no file tells it."""
     counts = []
     for sample in range(SAMPLES):
