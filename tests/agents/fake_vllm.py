@@ -253,6 +253,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server_of: FakeVllm
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # otherwise a body waits 40 ms for the acknowledgement of its head
 
     def log_message(self, *arguments: Any) -> None:
         pass
