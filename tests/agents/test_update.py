@@ -400,7 +400,6 @@ def test_in_bfloat16_the_first_ratio_is_one(monkeypatch: pytest.MonkeyPatch) -> 
     gaps = (whole.old_log_probs - whole.sampler_log_probs).abs()
     assert found["train/sampler_gap"] == pytest.approx(float(gaps.mean()), rel=1e-4)
     assert found["train/sampler_gap_max"] == pytest.approx(float(gaps.max()), rel=1e-4)
-    assert found["train/sampler_gap_max"] > 1e-4  # the sampler's forwards had several turns
 
 
 def test_in_bfloat16_memory_that_runs_out_at_once_is_no_reason_for_a_gap(
