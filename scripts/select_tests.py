@@ -1,8 +1,9 @@
 """Prints the test files of a room, or of a change: ``make test ROOM=trace_gym`` and ``make test CHANGED=1``.
 
-A room's tests are its own and those that import it. A change's tests are those that changed, and those that
-import a changed module or a module that imports one. Imports through helpers in ``tests/`` and inside
-functions count. A changed file that is no module changes the modules and tests that contain its name.
+A room's tests are its own and those that import more of it than its errors. A change's tests are those that
+changed, and those that import a changed module or a module that imports one. Imports through helpers in
+``tests/`` and inside functions count. A changed file that is no module changes the modules and tests that
+contain its name.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     sources = {file: (ROOT / file).read_text() for file in files if (ROOT / file).is_file()}
     selected: set[str] = set()
     if options.room:
-        room = (f"{options.room}/", f"tests/{options.room}/")
-        selected |= select_tests({file for file in sources if file.startswith(room)}, sources)
+        selected |= select_tests(find_room(options.room, sources), sources)
     if options.changed:
         commit = "HEAD" if options.changed == "1" else options.changed
         try:
@@ -50,6 +50,12 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     print(*sorted(selected))
     return 0
+
+
+def find_room(name: str, sources: Mapping[str, str]) -> set[str]:
+    """Returns a room's modules and tests, but for its errors, which other rooms' tests name to await them."""
+    room = (f"{name}/", f"tests/{name}/")
+    return {file for file in sources if file.startswith(room)} - {f"{name}/errors.py"}
 
 
 def find_importers(changed: set[str], sources: Mapping[str, str]) -> set[str]:

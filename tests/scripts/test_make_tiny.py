@@ -18,7 +18,7 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.noise import DrawnNoise
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.config import resolve
-from scripts.make_tiny import GAMES, TRACES, Recipe, make, random_play, trace_row, unanswered_traces
+from scripts.make_tiny import GAMES, TRACES, Recipe, make, random_play, trace_row
 from scripts.widen_heads import main as widen
 from tests.agents.toys import make_policy, masks_of
 from tests.gamespiel.runs import marked
@@ -50,39 +50,18 @@ def test_it_answers_every_game_with_what_is_legal(game: str, policy: LLMPolicy) 
     assert fmean(float(decision.legal_mass or 0) for decision in drawn) > LEGAL_MASS.get(game, 0.6)
 
 
-def test_the_default_games_prompts_are_short(policy: LLMPolicy) -> None:
-    states = random_play("leduc_poker", states=900, episodes=2000, seed=12345)
-    assert max(len(policy.codec.encode_prompt(state.text)) for state in states) <= 128
-
-
-def test_it_knows_no_strategy(policy: LLMPolicy) -> None:
+def test_it_knows_no_strategy_and_no_trace_that_anybody_trains_or_is_measured_on(policy: LLMPolicy) -> None:
     """Every legal answer about equally likely: no probability is further than a tenth from uniform."""
     states = random_play("leduc_poker", states=200, episodes=100, seed=7)
     answers = policy.distribution([state.text for state in states], [state.legal for state in states])
     assert max(abs(p - 1 / len(answer)).max() for p, answer in zip(answers, answers, strict=True)) < 0.1
-
-
-def test_a_trace_is_an_episode_without_an_answer() -> None:
-    codec = ChatCodec(load_tokenizer(ModelSettings()))
-    ((asked, ending),) = unanswered_traces(1, seed=3)
-    row = trace_row(asked, ending, codec)
-    assert row.answer == row.chances == () and row.prompt[: row.asked] == codec.encode_prompt(asked)
-    decode = codec.tokenizer.decode
-    end = decode([codec.end_of_turn])
-    # The assistant's turn is empty, and not learned.
-    assert decode(row.prompt[row.asked : row.close]) == f"{end}\n<|im_start|>user\n"
-    assert decode(row.prompt[row.close :]) == f"{ending}{end}\n"
-    whole = codec.prompt_text(asked) + f"{end}\n<|im_start|>user\n{ending}{end}\n"
-    assert tuple(codec.tokenizer(whole, add_special_tokens=False)["input_ids"]) == row.prompt
-    assert ending.startswith("True output:") and ending.endswith("Your score: 0.000")
-
-
-def test_the_traces_it_read_are_none_that_anybody_trains_or_is_measured_on() -> None:
     ((first, last),) = TRACES["task_ids"]
     taken = [*resolve("tiny-trace").env.task_ids, HELD_OUT]
     assert all(last < low or high < first for low, high in taken)  # type: ignore[misc]
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_it_has_read_what_programs_print(policy: LLMPolicy) -> None:
     """The output of a program it has not read surprises less beside its own program than beside another.
 
@@ -114,6 +93,8 @@ def test_what_ships_is_what_the_recipe_says() -> None:
     assert 100_000 <= made["parameters"] <= 1_000_000
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_the_script_makes_a_model_that_loads(tmp_path: Path) -> None:
     recipe = Recipe(
         traces=5, states_per_game=20, vocab_size=300, steps=2, batch_tokens=600, hidden_size=16, head_dim=4

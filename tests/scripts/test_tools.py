@@ -1,19 +1,18 @@
-"""Scripts of the Makefile: tests that a change selects, other interpreters, Qwen's vocabulary."""
+"""Scripts of the Makefile: tests that a change selects, and Qwen's vocabulary."""
 
 from __future__ import annotations
 
 import hashlib
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from scripts import fetch_qwen_vocabulary as script
-from scripts.check_pythons import install_by_uv, interpreter, others
-from scripts.select_tests import find_importers, select_tests
+from scripts.select_tests import find_importers, find_room, select_tests
 
 SOURCES = {
+    "task_gym/errors.py": "",
     "task_gym/ids.py": "",
     "trace_gym/__init__.py": "",
     "trace_gym/score.py": "from task_gym.ids import split",
@@ -27,6 +26,7 @@ SOURCES = {
     "tests/agents/toys.py": "import gamespiel.agents.policy",
     "tests/agents/test_policy.py": "from tests.agents.toys import Stairs",
     "tests/gamespiel/test_kinds.py": "from gamespiel.kinds import declare",
+    "tests/gamespiel/test_errors.py": "import task_gym.errors",
     "tests/gamespiel/test_training.py": "# reads configs/tiny.yaml\nimport gamespiel.training",
 }
 
@@ -49,62 +49,22 @@ def test_a_change_selects_the_tests_of_what_imports_it(changed: str, selected: l
     assert sorted(select_tests(find_importers({changed}, SOURCES), SOURCES)) == selected
 
 
-OWN = f"3.{sys.version_info.minor}"
+def test_a_room_selects_its_tests_and_those_that_import_more_than_its_errors() -> None:
+    names = {"test_kinds", "test_training", "test_errors"}
+    assert select_tests(find_room("gamespiel", SOURCES), SOURCES) == {
+        f"tests/gamespiel/{name}.py" for name in names
+    }
+    reads_ids = {"tests/agents/test_ids.py": "import task_gym.ids"}
+    assert select_tests(find_room("task_gym", SOURCES), SOURCES | reads_ids) == {*reads_ids}
 
 
-def test_the_others_are_those_that_the_package_is_for() -> None:
-    assert {*others(), OWN} == {"3.11", "3.12", "3.13", "3.14"} and OWN not in others()
-
-
-def test_both_distributions_are_tried_and_no_others(tmp_path: Path) -> None:
-    for name in (
-        "gamespiel-0.1.0.tar.gz",
-        "gamespiel-0.0.9-py3-none-any.whl",
-        "gamespiel-0.1.0-py3-none-any.whl",
-    ):
-        (tmp_path / name).touch()
-    with pytest.raises(SystemExit, match=r"gamespiel-0\.0\.9.*were found"):
-        install_by_uv(tmp_path, [OWN])
-
-
-def test_an_interpreter_has_the_version_that_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By what it says, not by its name: a pyenv shim has the name of a version that it may not run."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
-    for name in (f"python{OWN}", "python3.1"):
-        (tmp_path / name).symlink_to(sys.executable)
-    assert interpreter(OWN) == str(tmp_path / f"python{OWN}")
-    assert interpreter("3.1") is None and interpreter("3.2") is None
-
-
-@pytest.fixture
-def wheel(tmp_path: Path) -> Path:
-    path = tmp_path / "some-1.0-py3-none-any.whl"
+def test_one_file_is_unpacked_and_another_is_refused(tmp_path: Path) -> None:
+    path, place = tmp_path / "some-1.0-py3-none-any.whl", tmp_path / "cache" / "qwen.tiktoken"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(script.MEMBER, b"IQ== 0\n")
         archive.writestr("dashscope/__init__.py", "raise SystemExit")
-    return path
-
-
-def test_one_file_is_unpacked(wheel: Path, tmp_path: Path) -> None:
-    place = tmp_path / "cache" / "qwen.tiktoken"
-    script.unpack(wheel, place, hashlib.sha256(b"IQ== 0\n").hexdigest())
-    assert place.read_bytes() == b"IQ== 0\n" and list(place.parent.iterdir()) == [place]
-
-
-def test_another_file_is_refused(wheel: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"has the SHA-256 .*; allowed: {script.SHA256}"):
-        script.unpack(wheel, tmp_path / "qwen.tiktoken")
-    assert not (tmp_path / "qwen.tiktoken").exists()
-
-
-def test_nothing_is_fetched_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_pip(*arguments: object, **keywords: object) -> None:
-        raise AssertionError("pip was run")
-
-    monkeypatch.setattr(script.subprocess, "run", run_pip)
-    monkeypatch.setattr(script, "PLACE", tmp_path / "qwen.tiktoken")
-    (tmp_path / "qwen.tiktoken").touch()
-    script.main()
+        script.unpack(path, place)
+    assert not place.exists()
+    script.unpack(path, place, hashlib.sha256(b"IQ== 0\n").hexdigest())
+    assert place.read_bytes() == b"IQ== 0\n" and list(place.parent.iterdir()) == [place]
