@@ -11,7 +11,6 @@ from pathlib import Path
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
-
 HARNESSES = "/api/agent-harnesses"
 """The address at which the library asks about itself, without a token, once in a process."""
 
@@ -22,8 +21,7 @@ class Hub:
     Attributes:
         url: Its address.
         models: Folders by name.
-        refusal: Status and error code with which it answers every request, if any.
-        reason: The message beside it.
+        refusal: Status, error code and message with which it answers every request, if any.
         hangs: Whether it takes requests and never answers.
         asked: The paths that were asked for.
         tokens: The tokens that were shown.
@@ -32,8 +30,7 @@ class Hub:
     def __init__(self) -> None:
         self.url = ""
         self.models: dict[str, Path] = {}
-        self.refusal: tuple[int, str] | None = None
-        self.reason = ""
+        self.refusal: tuple[int, str, str] | None = None
         self.hangs = False
         self.asked: list[str] = []
         self.tokens: set[str | None] = set()
@@ -50,28 +47,26 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if self.path == HARNESSES:
-                self._send(404, None, b"")
-                return
+                return self._send(404)
             hub.asked.append(self.path)
             hub.tokens.add(self.headers.get("Authorization"))
             if hub.hangs:
                 hub.closed.wait()
-                return
+                return None
             path = hub.file(self.path)
             known = any(f"/{name}/" in self.path for name in hub.models)
             if hub.refusal is not None or path is None:
-                missing = (404, "EntryNotFound" if known else "RepoNotFound")
-                self._send(*(hub.refusal or missing), b"")
+                self._send(*(hub.refusal or (404, "EntryNotFound" if known else "RepoNotFound")))
             else:
-                self._send(200, None, path.read_bytes())
+                self._send(200, content=path.read_bytes())
 
         do_HEAD = do_GET
 
-        def _send(self, status: int, code: str | None, content: bytes) -> None:
+        def _send(self, status: int, code: str = "", reason: str = "", content: bytes = b"") -> None:
             self.send_response(status)
-            if code is not None:
+            if status != 200:
                 self.send_header("X-Error-Code", code)
-                self.send_header("X-Error-Message", hub.reason)
+                self.send_header("X-Error-Message", reason)
             self.send_header("X-Repo-Commit", COMMIT)
             self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
             self.send_header("Content-Length", str(len(content)))

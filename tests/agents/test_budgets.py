@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamespiel.agents import engines
@@ -70,6 +70,7 @@ def test_the_first_fall_splits_the_forward(policy: LLMPolicy, reading: str, toke
 
 
 @pytest.mark.parametrize("reading", ENGINES)
+@settings(max_examples=40)
 @given(texts=st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=6).map(tuple), min_size=1, max_size=6))
 def test_a_count_is_the_least_budget_of_one_forward(
     policy: LLMPolicy, reading: str, texts: list[tuple[int, ...]]
@@ -195,6 +196,8 @@ def test_small_models_on_the_cpu_keep_freed_memory(monkeypatch: pytest.MonkeyPat
         assert bool(calls) == keeps
 
 
+@pytest.mark.memory
+@pytest.mark.sample
 @pytest.mark.parametrize("given", [False, True])
 def test_objects_that_are_set_aside(given: bool) -> None:
     """Collections skip the objects from before the context, and find new ones. A caller's own stay aside."""

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from gamespiel.agents import transfer
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.kept import CheckpointError
@@ -38,6 +37,8 @@ def weights_of(model: LLMPPO) -> list[Tensor]:
     return [parameter.detach().cpu() for parameter in model.policy.trainable_parameters()]
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 @pytest.mark.parametrize(("decode", "reading"), [("choice", "shared"), ("text", "padded")])
 def test_a_run_on_a_card_is_that_on_the_cpu(decode: str, reading: str) -> None:
     """A step of play and update, with a magnet and an average. Only attention takes another kernel."""
@@ -54,6 +55,8 @@ def test_a_run_on_a_card_is_that_on_the_cpu(decode: str, reading: str) -> None:
     assert difference < 1e-4  # Adam's steps are of 1e-3
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_all_ways_to_ask_a_policy() -> None:
     settings = {"adapters": 0.1, "model": {"reading": "shared"}}
     expected = make_policy(**settings).distribution(TEXTS, LEGAL)
@@ -104,7 +107,11 @@ def test_cudnn_attention_is_off_as_long_as_a_policy_lives(before: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("decode", "dtype"), [("text", "bfloat16"), pytest.param("choice", "float32", marks=pytest.mark.trains)]
+    ("decode", "dtype"),
+    [
+        pytest.param("text", "bfloat16", marks=[pytest.mark.trains, pytest.mark.sample]),
+        pytest.param("choice", "float32", marks=pytest.mark.trains),
+    ],
 )
 def test_an_update_waits_once_per_optimizer_step(decode: str, dtype: str) -> None:
     """And for the magnet's snapshot, for old log-probabilities in bfloat16, and for the weights at the end.
@@ -121,6 +128,8 @@ def test_an_update_waits_once_per_optimizer_step(decode: str, dtype: str) -> Non
         assert steps >= 4 and seen.waits.total() == steps + 2 + (dtype == "bfloat16") <= 20
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_sampling_waits_once_per_forward_and_for_the_critic() -> None:
     """Small tries are read at once, those of 400 numbers by the digit. Replies have three tokens."""
     with card() as seen:
@@ -135,21 +144,6 @@ def test_sampling_waits_once_per_forward_and_for_the_critic() -> None:
         seen.waits.clear()
         found = writer.decide(TEXTS, None, same_noise(0.5, 3))
         assert seen.waits.total() == max(len(decision.tokens) for decision in found) + 1
-
-
-def test_a_copy_has_no_values_before_the_card_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    with card() as seen:
-        there = transfer.send(np.array([[1.0, 2.0]]), "cuda")
-        index = transfer.send([1, 0], "cuda")
-        assert isinstance(there, OnCard) and not seen.waits
-        early = there.to("cpu", non_blocking=True)
-        assert early.isnan().all()
-        one, other = transfer.read(there.index_select(1, index), index)
-        assert (one.tolist(), other.tolist(), early.tolist()) == ([[2.0, 1.0]], [1, 0], [[1.0, 2.0]])
-        assert seen.waits.total() == 1
-        monkeypatch.setattr(Tensor, "pin_memory", lambda tensor: tensor)
-        transfer.send([1, 0], "cuda")
-        assert seen.waits.total() == 2  # from ordinary memory
 
 
 @pytest.mark.trains

@@ -146,8 +146,13 @@ def test_legal_mass_is_what_the_unmasked_model_gives(policy: LLMPolicy, wholes: 
     assert drawn[2].legal_mass == best[2].legal_mass == 1.0 > drawn[1].legal_mass
 
 
-def test_log_mass_is_along_the_whole_answer(policy: LLMPolicy, wholes: list[Whole]) -> None:
-    """Forced tokens and the end of turn count, and so does an only action, which leaves nothing to choose."""
+def test_log_mass_is_along_the_whole_answer(
+    policy: LLMPolicy, wholes: list[Whole], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forced tokens and the end of turn count, and so does an only action, which leaves nothing to choose.
+
+    It may be made in parts, with the same gradient.
+    """
     actions = [legal[-1] for legal in SETS]
     scored = score(policy, TEXTS, SETS, actions, mass=True)
     expected = [float(whole.answer_masses[-1].exp()) for whole in wholes]
@@ -157,43 +162,36 @@ def test_log_mass_is_along_the_whole_answer(policy: LLMPolicy, wholes: list[Whol
     assert plain.log_mass is None
     for name in ("log_probs", "entropy", "hidden", "child_log_probs"):
         assert torch.allclose(getattr(scored, name), getattr(plain, name), atol=1e-4)
-
-
-def test_log_mass_in_parts_has_the_same_gradient(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gradient() -> torch.Tensor:
-        policy.zero_grad()
-        score(policy, TEXTS, SETS, [legal[0] for legal in SETS], mass=True).log_mass.sum().backward()
-        return torch.cat([p.grad.flatten() for p in policy.adapter_parameters()])
-
-    whole = gradient()
+    whole = torch.cat([g.flatten() for g in gradients(policy, scored.log_mass.sum())])
     monkeypatch.setattr(base, "LOGITS_LEARNED_FROM", 2 * len(policy.codec.tokenizer))
-    parts = gradient()
+    again = score(policy, TEXTS, SETS, actions, mass=True).log_mass
+    parts = torch.cat([g.flatten() for g in gradients(policy, again.sum())])
     assert float((parts - whole).norm() / whole.norm()) < 1e-5 and float(whole.norm()) > 0
 
 
 def test_one_decision_divides_the_unit_interval(policy: LLMPolicy) -> None:
-    """With u = (i + 1/2) / N, an action of probability p is drawn N p times, up to rounding at its ends."""
+    """With u = (i + 1/2) / N, an action of probability p is drawn N p times, up to rounding at its ends.
+
+    The lowest uniform takes a node's first child; the highest, and 1 by rounding, take its last. Padding is
+    never taken: the narrower node is padded to the wider one's five children.
+    """
     n, legal = 1000, (0, 1, 2)
     (p,) = policy.distribution(["x"], [legal])
     drawn = draw(policy, ["x"] * n, [legal] * n, lambda size: (np.arange(n) + 0.5) / n)
     actions = actions_of(policy, drawn)
     assert np.abs(np.bincount(actions, minlength=3) - n * p).max() <= 1
     assert (np.diff(actions) >= 0).all()  # ascending with the uniform
-
-
-def test_the_ends_of_the_unit_interval(policy: LLMPolicy) -> None:
-    """The lowest uniform takes a node's first child; the highest, and 1 by rounding, take its last.
-
-    Padding is never taken: the narrower node is padded to the wider one's five children.
-    """
-    legal: list[Legal] = [(1, 2), (0, 1, 2, 3, 4)]
+    sets: list[Legal] = [(1, 2), (0, 1, 2, 3, 4)]
     for uniform, expected in ((0.0, [1, 0]), (np.nextafter(1.0, 0.0), [2, 4]), (1.0, [2, 4])):
-        drawn = draw(policy, ["x", "y"], legal, lambda size, u=uniform: np.full(2, u))
+        drawn = draw(policy, ["x", "y"], sets, lambda size, u=uniform: np.full(2, u))
         assert actions_of(policy, drawn) == expected
 
 
-def test_forwards_of_a_sample(policy: LLMPolicy) -> None:
-    """The highest uniform takes the highest token, so the largest id: end-of-turn comes before digits."""
+def test_forwards_of_samples(policy: LLMPolicy) -> None:
+    """The highest uniform takes the highest token, so the largest id: end-of-turn comes before digits.
+
+    Repeated states are read once, and answers through "1" are read on once per level.
+    """
     cases: tuple[tuple[Legal, int], ...] = (
         ((7,), 1),  # nothing to decide: the prompt, for the critic
         (HUNDREDS[:5], 1),  # 0 2 4 6 8: one decision, at the prompt's last position
@@ -208,15 +206,11 @@ def test_forwards_of_a_sample(policy: LLMPolicy) -> None:
             drawn = draw(policy, ["x"], [legal], lambda size: np.full(1, np.nextafter(1.0, 0.0)))
         assert actions_of(policy, drawn) == [legal[-1]]
         assert len(shapes) == expected and all(rows == 1 for rows, _ in shapes), legal
-
-
-def test_repeated_states_and_actions_that_begin_alike_share_a_read(policy: LLMPolicy) -> None:
-    """Answers through "1" are read on once per level, not once per sample."""
-    n, texts, legal = 100, ["x", "seat 0"] * 50, [(0, 1, 2)] * 100
+    n, texts, digits = 100, ["x", "seat 0"] * 50, [(0, 1, 2)] * 100
     noise = np.linspace(0, 0.99, n)
     with forwards(policy) as shapes:
-        drawn = draw(policy, texts, legal, lambda size: noise)
-        score(policy, texts, legal, actions_of(policy, drawn))
+        drawn = draw(policy, texts, digits, lambda size: noise)
+        score(policy, texts, digits, actions_of(policy, drawn))
         draw(policy, ["x"] * n, [(1, 12, 15)] * n, lambda size: noise)
     assert [rows for rows, _ in shapes] == [2, 2, 1, 1]
 

@@ -45,7 +45,6 @@ HUNGRY = {
         "more than 0.2 s",
     ),
     "a product": ("{{ 'a' * 30000000000 }}", "more than 512 MiB of memory"),
-    "a format": ("{{ '%2000000000d' % 1 }}", "more than 512 MiB of memory"),
     "growth": (
         "{% set n = namespace(x='aaaaaaaa') %}{% for i in range(40) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
         "{{ n.x }}",
@@ -55,6 +54,8 @@ HUNGRY = {
 }
 
 
+@pytest.mark.attack
+@pytest.mark.sample
 @pytest.mark.parametrize("name", HUNGRY)
 def test_a_template_that_takes_too_much_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it waits for: here for the first message that is not the probe's."""
@@ -69,14 +70,8 @@ def test_a_template_that_takes_too_much_is_named(name: str, monkeypatch: pytest.
     assert codec.prompt_text("later again") == "user\nlater again<e>\nassistant\n"
 
 
-def test_a_template_is_rendered_as_transformers_does() -> None:
-    """A date in it stays the same: a run that is resumed on another day goes on with the same prompts."""
-    own = tokenizer(template="{{ bos_token }}{{ eos_token }}{{ enable_thinking }}" + TEMPLATE, bos_token="0")
-    messages = [{"role": "system", "content": "é\ud83d\ude00"[:1]}, {"role": "user", "content": "2 {{ 1 }}"}]
-    expected = own.apply_chat_template(
-        messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
-    )
-    assert ChatCodec(own).render(messages, add_generation_prompt=True) == expected
+def test_a_date_in_a_prompt_stays_the_same() -> None:
+    """A run that is resumed on another day goes on with the same prompts."""
     own = llama("{1}")
     own.chat_template = own.chat_template.replace("%d %b %Y", "%A, %d %B %Y, %d.%m.%y")
     assert "\n\nToday: Friday, 26 July 2024, 26.07.24<|eot_id|>" in ChatCodec(own).prompt_text("x")
@@ -125,37 +120,24 @@ def test_tokens_that_depend_on_what_is_before_them_are_refused() -> None:
 
 # -- templates -----------------------------------------------------------------------------------------------
 
-SHAPES: dict[str, Callable[[], Any]] = {
-    "tiny": lambda: load_tokenizer(ModelSettings()),
-    "chatml": chatml,
-    "llama": lambda: llama("{1}"),
-    "gemma": gemma,
+SHAPES: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "tiny": (lambda: load_tokenizer(ModelSettings()), "<|im_end|>", "<|endoftext|>"),
+    "chatml": (chatml, "<|im_end|>", "<|endoftext|>"),
+    # eos_token is <|end_of_text|>, and there is no pad_token.
+    "llama": (lambda: llama("{1}"), "<|eot_id|>", "<|eot_id|>"),
+    "gemma": (gemma, "<end_of_turn>", "<pad>"),  # eos_token is <eos>
 }
-
-
-@pytest.mark.parametrize(
-    ("shape", "closing", "padding"),
-    [
-        ("chatml", "<|im_end|>", "<|endoftext|>"),
-        ("llama", "<|eot_id|>", "<|eot_id|>"),  # eos_token is <|end_of_text|>, and there is no pad_token
-        ("gemma", "<end_of_turn>", "<pad>"),  # eos_token is <eos>
-    ],
-)
-def test_a_turn_ends_as_the_template_ends_it(shape: str, closing: str, padding: str) -> None:
-    """One that ends no turn leaves it to eos."""
-    own = tokenizer(template=TEMPLATE.replace("<e>", ""))
-    assert ChatCodec(own).end_of_turn == ChatCodec(own).pad == own.eos_token_id == 0
-    codec = ChatCodec(SHAPES[shape]())
-    names = codec.tokenizer.convert_ids_to_tokens([codec.end_of_turn, codec.pad])
-    assert names == [closing, padding]
-    assert codec.encode_action(12)[-1] == codec.end_of_turn
+"""Tokenizers, the token that ends a turn, and the one that pads."""
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_tokens_are_those_of_transformers(shape: str) -> None:
+def test_the_tokens_are_those_of_transformers_and_a_turn_ends_as_the_template_ends_it(shape: str) -> None:
     """It adds no second BOS either; the template of Llama 3's shape writes the date, so its day is set."""
-    codec = ChatCodec(SHAPES[shape]())
+    make, closing, padding = SHAPES[shape]
+    codec = ChatCodec(make())
     own = codec.tokenizer
+    assert own.convert_ids_to_tokens([codec.end_of_turn, codec.pad]) == [closing, padding]
+    assert codec.encode_action(12)[-1] == codec.end_of_turn
     own.chat_template = own.chat_template.replace("strftime_now('%d %b %Y')", "'26 Jul 2024'")
     for text in ("seat 0\n\nlegal 1 12", "Bet on it", "é ♣"):
         chat = [{"role": "user", "content": text}]
@@ -192,7 +174,12 @@ def test_templates_that_are_refused(template: str | None, message: str) -> None:
 
 
 def test_all_prompts_end_alike() -> None:
-    """The seam is checked once: a prompt with another end would be scored unchecked."""
+    """The seam is checked once: a prompt with another end would be scored unchecked.
+
+    A template that ends no turn leaves it to eos.
+    """
+    own = tokenizer(template=TEMPLATE.replace("<e>", ""))
+    assert ChatCodec(own).end_of_turn == ChatCodec(own).pad == own.eos_token_id == 0
     ends = TEMPLATE.replace("{{ 'assistant", "{{ messages[0].content[:1] + 'assistant")
     codec = ChatCodec(tokenizer(template=ends))
     assert codec.prompt_text("an ace").endswith("aassistant\n")
@@ -206,7 +193,7 @@ def test_all_prompts_end_alike() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_text_brings_no_control_tokens(shape: str) -> None:
     """The text can end no turn, begin none and pad nothing, and is read as it is."""
-    codec = ChatCodec(SHAPES[shape]())
+    codec = ChatCodec(SHAPES[shape][0]())
     own = codec.tokenizer
     spelt = [token for token, _ in sorted(own.get_added_vocab().items()) if not token.isspace()]
     text = "x" + "".join(spelt) + "\n" + " ".join(spelt) + spelt[0][:1] + spelt[0] + " y"
@@ -319,23 +306,17 @@ def test_ids_that_begin_one_another() -> None:
 
 @given(st.sets(st.integers(0, 5000), min_size=1, max_size=60))
 def test_walking_the_trie_enumerates_the_legal_set(legal: set[int]) -> None:
-    """A walk over every child from the root finds each action once, by its path and with its tokens."""
+    """Each action has a path from the root, with its tokens, and every child is of such a path."""
     trie = build(*legal)
-    found: dict[int, tuple[Branch, ...]] = {}
-    waiting: list[tuple[Branch, ...]] = [
-        (Branch(0, child),) for child in range(len(trie.nodes[0].children) if trie.nodes else 0)
-    ]
-    while waiting:
-        path = waiting.pop()
-        if path[-1] in trie.ends:
-            assert path[-1] not in trie.following
-            found[trie.ends[path[-1]]] = path
-        else:
-            node = trie.following[path[-1]]
-            waiting += [(*path, Branch(node, child)) for child in range(len(trie.nodes[node].children))]
-    assert found == (trie.paths if trie.nodes else {})
     assert set(trie.paths) == legal and len(set(trie.paths.values())) == len(legal)
+    children = {
+        Branch(at, child) for at, node in enumerate(trie.nodes) for child in range(len(node.children))
+    }
+    assert {choice for path in trie.paths.values() for choice in path} == children
+    assert trie.ends == {path[-1]: action for action, path in trie.paths.items() if path}
+    assert trie.following.keys() == children - trie.ends.keys()
     for action, path in trie.paths.items():
+        assert [choice.node for choice in path] == [0, *(trie.following[c] for c in path[:-1])][: len(path)]
         # Parents come before children.
         assert [choice.node for choice in path] == sorted({choice.node for choice in path})
         for choice in path:

@@ -24,15 +24,6 @@ from tests.agents.test_qwen_vocabulary import tokenizer as qwen_tokenizer
 
 Messages = Sequence[dict[str, str]]
 
-GEMMA3 = (
-    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{% set first = messages[0]['content'] + '\n\n' %}"
-    "{% set rest = messages[1:] %}{% else %}{% set first = '' %}{% set rest = messages %}{% endif %}"
-    "{% for m in rest %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
-    "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}"
-    "{{ '<start_of_turn>' + ('model' if m['role'] == 'assistant' else m['role']) + '\n' + "
-    "(first if loop.first else '') }}{{ m['content'] | trim }}{{ '<end_of_turn>\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
-)
 QWEN3 = (
     "{% set last = namespace(at=0) %}{% for m in messages %}{% if m.role == 'user' %}"
     "{% set last.at = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}"
@@ -44,18 +35,14 @@ QWEN3 = (
     "{% if enable_thinking is defined and enable_thinking is false %}"
     "{{ '<think>\n\n</think>\n\n' }}{% endif %}{% endif %}"
 )
-"""The texts that the published templates of Gemma 3 and Qwen3 write for these roles."""
+"""The texts that the published template of Qwen3 writes for these roles."""
 
 THOUGHTLESS = "<think>\n\n</think>\n\n"
 
 
-def with_template(own: Any, template: str) -> Any:
-    own.chat_template = template
-    return own
-
-
 def thinker(*, think: bool) -> ConversationCodec:
-    own = with_template(chatml(), QWEN3)
+    own = chatml()
+    own.chat_template = QWEN3
     own.add_tokens(["<think>", "</think>"])
     return ConversationCodec(ChatCodec(own, numbers=not think, think=think))
 
@@ -70,7 +57,7 @@ EVERY = [
     # Stand-in vocabularies with the families' control tokens.
     pytest.param(of(lambda: llama("{1}")), id="llama3"),
     pytest.param(of(llama, numbers=False), id="llama3, names"),
-    pytest.param(of(lambda: with_template(gemma(), GEMMA3)), id="gemma3"),
+    pytest.param(of(gemma), id="gemma3"),
     pytest.param(
         of(lambda: load_tokenizer(ModelSettings(smollm2.NAME))),
         id="smollm2",
@@ -117,8 +104,11 @@ def test_a_conversation_only_grows_and_is_what_a_server_reads(make: Any, system:
             before = prompt.tokens + codec.codec.encode_answer(answers[turns])
 
 
-def test_qwen3_writes_an_empty_thought_before_a_new_answer_only() -> None:
-    """So a conversation is read again from the last answer on: the thought was before it."""
+def test_qwen3_writes_an_empty_thought_before_a_new_answer_only_and_forgets_earlier_ones() -> None:
+    """So a conversation is read again from the last answer on: the thought was before it.
+
+    The answer after a thought keeps its own tokens.
+    """
     codec = thinker(think=False)
     first, then = codec.encode(talk(())), codec.encode(talk(("12",)))
     thought = codec.codec.encode_text(THOUGHTLESS)
@@ -127,9 +117,6 @@ def test_qwen3_writes_an_empty_thought_before_a_new_answer_only() -> None:
     assert then.tokens == whole(codec, talk(("12",)))
     common = first.tokens[: -len(thought)]
     assert then.tokens[: len(common) + 3] == common + answer
-
-
-def test_qwen3_forgets_earlier_thoughts_and_keeps_the_answers_own_tokens() -> None:
     codec = thinker(think=True)
     encode = codec.codec.encode_text
     reply = encode("<think>\nA king wins often.\n</think>\n\nI raise: 12")
@@ -190,22 +177,20 @@ def test_the_oldest_turns_are_left_out_in_blocks_of_three_quarters() -> None:
 
     With a fourth, 112, turns of at least 75 tokens are left out: all four. They are left out as long as what
     follows fits: seven turns are 4 + 3. With an eighth, four more are left out.
+
+    The system message stays. It is "system\\ns<e>\\n", which counts for the first turn: 31 + 23 + 23 are a
+    block, then 4 * 23.
     """
-    codec = sized(100)
-    for turns, left_out in ((3, 0), (4, 4), (5, 4), (7, 4), (8, 8), (11, 8)):
-        prompt = codec.encode(short(turns))
-        assert prompt.left_out == left_out
-        assert len(prompt.tokens) == 20 + 23 * (turns - left_out) <= 100
-        assert spelt(prompt)[:8] == ("user\nend" if turns == left_out else f"user\nq{left_out:02}")
-
-
-def test_the_system_message_stays() -> None:
-    """It is "system\\ns<e>\\n", which counts for the first turn: 31 + 23 + 23 are a block, then 4 * 23."""
-    for turns, left_out in ((3, 0), (4, 3), (6, 3), (7, 7), (10, 7)):
-        prompt = sized(100).encode(short(turns, system=True))
-        assert prompt.left_out == left_out
-        assert spelt(prompt).startswith("system\ns<e>\nuser\n")
-        assert len(prompt.tokens) == 30 + 23 * (turns - left_out)
+    plain = ((3, 0), (4, 4), (5, 4), (7, 4), (8, 8), (11, 8))
+    behind_system = ((3, 0), (4, 3), (6, 3), (7, 7), (10, 7))
+    for system, cases in ((False, plain), (True, behind_system)):
+        codec = sized(100)
+        for turns, left_out in cases:
+            prompt = codec.encode(short(turns, system))
+            assert prompt.left_out == left_out
+            assert len(prompt.tokens) == 20 + 10 * system + 23 * (turns - left_out) <= 100
+            first = "end" if turns == left_out else f"q{left_out:02}"
+            assert spelt(prompt).startswith("system\ns<e>\n" * system + f"user\n{first}")
 
 
 def test_conversations_that_are_refused() -> None:
@@ -236,7 +221,7 @@ def test_conversations_that_are_refused() -> None:
 any_codec = cache(of(chatml))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5), st.text(max_size=20))
 @example(["<|im_start|>"], "a<|im_start|>b")
 def test_any_text_can_be_said(answers: list[str], system: str) -> None:

@@ -33,25 +33,6 @@ SEQUENCES = [(18, 30, 41), (50, 51, 52, 53, 54, 55, 56), (7,), (9, 8, 7, 6)]
 BOTH = pytest.mark.parametrize("reading", ENGINES)
 
 
-def alone(policy: LLMPolicy, sequence: tuple[int, ...]) -> torch.Tensor:
-    """Returns last hidden states of one sequence, shape (length, hidden), from transformers alone."""
-    with torch.no_grad():
-        out = policy.model(input_ids=torch.tensor([sequence]), output_hidden_states=True)
-    return out.hidden_states[-1][0]
-
-
-@BOTH
-def test_read_gives_what_was_asked_for_in_that_order(policy: LLMPolicy, reading: str) -> None:
-    places = [(3, 0), (1, 6), (0, 2), (1, 0), (2, 0), (1, 6)]
-    expected = torch.stack([alone(policy, SEQUENCES[row])[position] for row, position in places])
-    for tokens in (1, 8, 10_000):
-        engine = ENGINES[reading](policy.model, Budgets(tokens))
-        with torch.no_grad():
-            states = engine.read(SEQUENCES, *zip(*places, strict=True))
-        assert torch.allclose(states, expected, atol=1e-5)
-        assert engine.tokens_read == 3 + 7 + 1 + 4
-
-
 def test_logits_are_scaled_as_their_family_does(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = policy.engine.logits(torch.ones(1, 64))
     for setting, value, expected in (
@@ -154,6 +135,9 @@ def test_a_model_with_a_state_is_continued_by_reading_anew() -> None:
 AT_ONCE = ("llama3", "gemma3")
 """Names as answers; and windows, norms everywhere, and a tokenizer of another kind."""
 
+GEMMA3 = pytest.param("gemma3", marks=[pytest.mark.families, pytest.mark.sample])
+"""Its steps are the slowest."""
+
 
 def kuhn() -> gym.Env[str, int]:
     """Returns a game whose actions have names."""
@@ -166,10 +150,10 @@ def learner(family: str, reading: str, folder: Path) -> LLMPPO:
     model = {"model_name": FAMILIES[family].save(folder), "random_weights": True, "reading": reading}
     keywords = {"model": model, "lora": {"r": 4}, "answer": answer}
     env = Stairs if answer == "id" else kuhn
-    return make_ppo(env, adapters=0.1, batch_size=16, mini_batch_size=8, policy_kwargs=keywords)
+    return make_ppo(env, adapters=0.1, batch_size=12, mini_batch_size=6, policy_kwargs=keywords)
 
 
-@parametrize_families(FAMILIES, AT_ONCE)
+@parametrize_families(sorted({*FAMILIES} - {"gemma3"}), ("llama3", GEMMA3))
 @BOTH
 def test_a_step_of_training(family: str, reading: str, tmp_path: Path) -> None:
     """Adapters and head move, the base does not, and nothing is infinite. Before, the ratio is one."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gamespiel.agents.engines import make_engine
 from gamespiel.agents.engines.graphs import CaptureError, pad_row, round_row
 from gamespiel.agents.engines.kernels import (
     NAMES,
@@ -33,15 +33,11 @@ from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.config import from_dict
 from task_gym.errors import ArgumentError
 from tests.agents.cards import card
+from tests.agents.deciders import forwards
 from tests.agents.families import FAMILIES, SIZES
 from tests.agents.toys import N_ACTIONS, asked, make_policy, masks_of, randomise, relative, same_noise
 
 LAYER_KERNELS = ("one_tile", "added_masks", "fused_norms", "lean_adapters")
-CHOICES = [
-    *(("qwen3", (name,)) for name in LAYER_KERNELS),
-    *((family, NAMES) for family in ("qwen3", "qwen2.5", "llama")),
-]
-"""Families, and kernels that are on."""
 
 LEGAL = [(0, 1), (2, 12, 120), (1, 12, 123), (0, 15)]
 TEXTS = [f"{'The rules are long. ' * 8}{'Twice' * (i % 2)} seat {i}{asked(LEGAL[i])}" for i in range(4)]
@@ -54,25 +50,13 @@ FEW = [f"seat {i}{asked((0, 1))}" for i in range(2)]
 def make(folder: Path, family: str = "qwen3", device: str = "cpu", **model: Any) -> LLMPolicy:
     """Returns a policy on a small model with random weights; at rank 2 no adapter is added to its weights."""
     name = FAMILIES[family].save(folder)
-    settings = {"model_name": name, "random_weights": True, "reading": "shared"} | model
+    settings = {"model_name": name, "random_weights": True, "reading": "shared", "dtype": "float32"} | model
     policy = make_policy(adapters=0.05, model=settings, lora={"r": 2}, seed=1, device=device)
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for parameter in (p for name, p in policy.model.named_parameters() if "norm" in name):
             parameter.copy_(1 + 0.2 * torch.randn(parameter.shape, generator=generator))
     return policy
-
-
-@pytest.fixture(scope="module", params=["qwen3"])
-def shape(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LLMPolicy:
-    """Returns a policy per family, in float32; tests leave its adapters as they are."""
-    return make(tmp_path_factory.mktemp("model"), request.param)
-
-
-@pytest.fixture(scope="module")
-def low(tmp_path_factory: pytest.TempPathFactory) -> LLMPolicy:
-    """Returns a policy whose adapters are cast to bfloat16."""
-    return make(tmp_path_factory.mktemp("model"), dtype="bfloat16")
 
 
 def decide(policy: LLMPolicy, **adapters: Any) -> list[Decision]:
@@ -105,33 +89,30 @@ def step(policy: LLMPolicy) -> None:
 # -- the same ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("shape", "names"), CHOICES, indirect=["shape"])
-def test_log_probabilities_gradients_and_decisions_are_the_same(
-    shape: LLMPolicy, names: tuple[str, ...]
-) -> None:
-    decisions = decide(shape)
-    log_probs, gradient = score(shape, decisions)
-    with using(shape, names):
-        assert list_active(shape) == names
-        assert [d.tokens for d in decide(shape)] == [d.tokens for d in decisions]
-        found, found_gradient = score(shape, decisions)
-    assert (found - log_probs).abs().max() <= 1e-5
-    assert relative(found_gradient, gradient) <= 1e-4
-    assert list_active(shape) == ()
-    assert torch.equal(score(shape, decisions)[1], gradient)
-
-
 @pytest.mark.parametrize(
-    "model", [{"gradient_checkpointing": True}, {"use_4bit": True}, {"use_8bit": True}], ids=str
+    ("family", "model"),
+    [
+        ("qwen3", {}),
+        *(("qwen3", {name: True}) for name in ("gradient_checkpointing", "use_4bit", "use_8bit")),
+        pytest.param("qwen2.5", {}, marks=[pytest.mark.families, pytest.mark.sample]),
+        pytest.param("llama", {}, marks=[pytest.mark.families, pytest.mark.sample]),
+    ],
+    ids=str,
 )
-def test_checkpointed_and_quantised_layers(model: dict[str, bool], tmp_path: Path) -> None:
-    policy = make(tmp_path, dtype="float32", **model)
+def test_log_probabilities_gradients_and_decisions_are_the_same(
+    family: str, model: dict[str, bool], tmp_path: Path
+) -> None:
+    policy = make(tmp_path, family, **model)
     decisions = decide(policy)
     log_probs, gradient = score(policy, decisions)
     with using(policy, NAMES):
+        assert list_active(policy) == NAMES
+        assert [d.tokens for d in decide(policy)] == [d.tokens for d in decisions]
         found, found_gradient = score(policy, decisions)
     assert (found - log_probs).abs().max() <= 1e-5
     assert relative(found_gradient, gradient) <= 1e-4
+    assert list_active(policy) == ()
+    assert torch.equal(score(policy, decisions)[1], gradient)
 
 
 def draw_sequences(seed: int) -> list[tuple[int, ...]]:
@@ -149,6 +130,8 @@ def read_all(policy: LLMPolicy, sequences: Sequence[tuple[int, ...]]) -> tuple[T
     return states.detach(), gradient_of(policy, (states * weights).sum())
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_in_bfloat16_no_more_is_rounded_away(tmp_path: Path) -> None:
     """Squared distances from float32 are summed over trees: one tree's is mostly chance."""
     squares = {names: np.zeros(2) for names in ((), *((name,) for name in LAYER_KERNELS), NAMES)}
@@ -157,7 +140,7 @@ def test_in_bfloat16_no_more_is_rounded_away(tmp_path: Path) -> None:
     with torch.no_grad():
         for ours, theirs in zip(high.model.parameters(), low.model.parameters(), strict=True):
             ours.copy_(theirs)
-    for sequences in map(draw_sequences, range(10)):
+    for sequences in map(draw_sequences, range(4)):
         exact = read_all(high, sequences)
         for names, total in squares.items():
             with using(low, names):
@@ -166,15 +149,6 @@ def test_in_bfloat16_no_more_is_rounded_away(tmp_path: Path) -> None:
     plain = squares.pop(())
     for names, total in squares.items():
         assert (np.sqrt(total / plain) <= 1.25).all(), names
-
-
-def test_a_tree_of_more_tokens_has_tiles(low: LLMPolicy) -> None:
-    engine: Any = low.engine
-    with using(engine, ["one_tile"]):
-        widths = [
-            engine._choose_width(TokenTree.build([tuple(range(n))]), 128) for n in (100, ONE_TILE, 2049)
-        ]
-    assert widths == [100, ONE_TILE, 512]
 
 
 # -- fewer operations --------------------------------------------------------------------------------------
@@ -200,6 +174,8 @@ class Calls(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_layer_has_fewer_operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A layer's operations are what a model of three layers has more than one of two, forth and back."""
     policies = []
@@ -262,10 +238,10 @@ def probabilities(policy: LLMPolicy, name: str, texts: Sequence[str] = TEXTS) ->
 
 def read_fresh(policy: LLMPolicy, name: str = NEWEST) -> Tensor:
     """Returns probabilities, after a comparison with those of matrices that are cast anew."""
-    found = probabilities(policy, name)
+    found = probabilities(policy, name, FEW)
     with using(policy, ()):  # forgets what was cast
         pass
-    assert torch.equal(found, probabilities(policy, name))
+    assert torch.equal(found, probabilities(policy, name, FEW))
     return found
 
 
@@ -311,7 +287,7 @@ def test_kernels_are_a_setting_of_a_policy_that_is_saved(tmp_path: Path) -> None
     assert from_dict({"model": {"kernels": ["one_tile"]}}).model.kernels == ("one_tile",)
 
 
-def test_kernels_that_cannot_be_used(low: LLMPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded model's layers are small, and their adapters in float32 are added to the weights."""
     for family, model, message in (
         ("qwen3", {"reading": "padded", "kernels": ("graphs",)}, "'graphs': reading 'padded' has no"),
@@ -322,6 +298,7 @@ def test_kernels_that_cannot_be_used(low: LLMPolicy, tmp_path: Path, monkeypatch
             make(tmp_path, family, **model)
     with pytest.raises(KernelError, match="added to the weights in float32"):
         make_policy(model={"kernels": ("lean_adapters",)}, lora={"r": 16})
+    low = make(tmp_path, dtype="bfloat16")
     layer: Any = find_adapted(low.model)[0]
     for settings, value, message in (
         (layer.lora_dropout._modules, nn.Dropout(0.1), "dropout"),
@@ -341,7 +318,7 @@ def test_kernels_that_cannot_be_used(low: LLMPolicy, tmp_path: Path, monkeypatch
 # -- few shapes --------------------------------------------------------------------------------------------
 
 
-def test_a_padded_row_has_one_of_ten_sizes() -> None:
+def test_a_padded_row_has_one_of_ten_sizes_and_longer_ones_have_tiles(policy: LLMPolicy) -> None:
     """Two sizes per doubling, in multiples of 64: 2 ** 6.5 is 90.5, which is rounded up to 128.
 
     Pads attend to themselves.
@@ -351,50 +328,37 @@ def test_a_padded_row_has_one_of_ten_sizes() -> None:
     row = pad_row(TokenTree.build([(5, 6, 7), (5, 8)]))
     assert row[:, :5].tolist() == [[5, 6, 7, 8, 0], [0, 1, 2, 1, 0], [4, 3, 3, 4, 5]]
     assert row.shape == (3, 64) and row[2, 5:].tolist() == list(range(6, 65))
+    engine: Any = make_engine(policy.model, "shared")
+    with using(engine, ["one_tile"]):
+        trees = [TokenTree.build([tuple(range(tokens))]) for tokens in (100, ONE_TILE, 2049)]
+        assert [engine._choose_width(tree, 128) for tree in trees] == [100, ONE_TILE, 512]
 
 
-@contextmanager
-def recording_widths(policy: LLMPolicy) -> Iterator[list[int]]:
-    """Yields the tokens per row of the forwards without gradients within the context."""
-    widths: list[int] = []
-
-    def record(_: Any, __: Any, named: dict[str, Any]) -> None:
-        if not torch.is_grad_enabled():
-            widths.append(named["input_ids"].shape[1])
-
-    transformer: Any = policy.engine.transformer  # type: ignore[attr-defined]
-    with transformer.register_forward_pre_hook(record, with_kwargs=True):
-        yield widths
-
-
-@pytest.mark.parametrize("name", [NEWEST, BASE])
-def test_padded_rows_have_the_same_probabilities(shape: LLMPolicy, name: str) -> None:
-    expected, choice = probabilities(shape, name), decide(shape, adapters=name)
-    with using(shape, ["graphs"]), recording_widths(shape) as widths:
-        found, again = probabilities(shape, name), decide(shape, adapters=name)
-    assert widths and set(widths) <= {round_row(width) for width in widths}
-    assert (found.log() - expected.log()).abs().max() <= 2e-6
-    assert [d.tokens for d in again] == [d.tokens for d in choice]
-    for one, other in zip(again, choice, strict=True):
-        assert np.abs(one.log_probs - other.log_probs).max(initial=0) <= 2e-6
+def test_padded_rows_have_the_same_probabilities(tmp_path: Path) -> None:
+    """Rows whose 768 tokens, pads included, would exceed the budget are read as they are."""
+    policy = make(tmp_path)
+    for name in (NEWEST, BASE):
+        expected, choice = probabilities(policy, name), decide(policy, adapters=name)
+        with using(policy, ["graphs"]), forwards(policy) as shapes:
+            found, again = probabilities(policy, name), decide(policy, adapters=name)
+        assert shapes and all(width == round_row(width) for _, width in shapes)
+        assert (found.log() - expected.log()).abs().max() <= 2e-6
+        assert [d.tokens for d in again] == [d.tokens for d in choice]
+        for one, other in zip(again, choice, strict=True):
+            assert np.abs(one.log_probs - other.log_probs).max(initial=0) <= 2e-6
+    with using(policy, ["graphs"]), forwards(policy) as shapes:
+        probabilities(policy, NEWEST)
+        ((_, padded),) = shapes
+        policy.budgets.tokens_per_forward = padded - 1
+        probabilities(policy, NEWEST)
+    assert padded == round_row(padded) == round_row(shapes[1][1]) > shapes[1][1]
 
 
-def test_rows_beyond_the_budget_are_not_padded(low: LLMPolicy) -> None:
-    """Their 768 tokens, pads included, would exceed it: the tree is read as it is."""
-    budgets, before = low.engine.budgets, low.engine.budgets.tokens_per_forward
-    with using(low, ["graphs"]), recording_widths(low) as widths:
-        probabilities(low, NEWEST)
-        padded = widths.copy()
-        try:
-            budgets.tokens_per_forward = padded[0] - 1
-            probabilities(low, NEWEST)
-        finally:
-            budgets.give(before, budgets.tokens_per_backward)
-    assert padded == [round_row(padded[0])] and round_row(widths[1]) == padded[0] > widths[1]
-
-
-def test_a_graph_sees_adapters_that_change(tmp_path: Path) -> None:
+@pytest.mark.trains
+@pytest.mark.sample
+def test_a_graph_sees_adapters_that_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first forward of a shape is not captured. Published adapters have other memory than a graph's."""
+    monkeypatch.setitem(SIZES, "num_hidden_layers", 1)
     kernels = ("graphs", "lean_adapters")
     with card() as seen:
         policy, twin = (make(tmp_path, device="cuda", dtype="bfloat16") for _ in range(2))

@@ -66,7 +66,7 @@ def kill_before(number: int, do: Callable[[], object]) -> bool:
     [
         pytest.param(False, 1, marks=pytest.mark.launch, id="the next step"),
         pytest.param(True, 1, marks=pytest.mark.launch, id="the same step"),
-        pytest.param(True, 11, id="some moments"),
+        pytest.param(True, 11, marks=[pytest.mark.launch, pytest.mark.sample], id="some moments"),
     ],
 )
 def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(
@@ -95,6 +95,8 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(
     assert 20 < number < 900  # files, folders and moves of one checkpoint
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_a_kill_while_a_state_is_written_anew_leaves_it_whole(
     trained: LLMPPO, saved: Path, tmp_path: Path
 ) -> None:
@@ -121,7 +123,7 @@ FILES = (
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(FILES), cut=st.booleans(), seed=st.integers(0, 2**32))
 def test_torn_and_flipped_files_are_named(
     name: str, cut: bool, seed: int, trained: LLMPPO, saved: Path, tmp_path: Path
@@ -159,9 +161,6 @@ def json_equal(path: Path, run: Path) -> bool:
     ("content", "message"),
     [
         (b"[]", r"has \[\], needed: an object"),
-        (b"[" * 100_000, "cannot be read: its lists and objects are nested too deeply"),
-        (b'{"step": "\xff"}', "cannot be read: 'utf-8' codec can't decode byte 0xff"),
-        (b'{"step": ' + b"9" * 5000 + b"}", "cannot be read: Exceeds the limit"),
         (b"{}", "step is missing"),
         ({"step": 10**30}, "step is 1000000+: "),
         ({"step": True}, "step is True: "),
@@ -172,7 +171,7 @@ def json_equal(path: Path, run: Path) -> bool:
         ({"parts": ...}, "parts is missing"),
         ({"pool": [{"step": 1}]}, "pool.0.games is missing"),
     ],
-    ids=["a list", "deep", "no UTF-8", "many digits", "empty", *["a field"] * 8],
+    ids=["a list", "empty", *["a field"] * 8],
 )
 def test_a_state_that_none_has_is_named(
     content: bytes | dict[str, object], message: str, trained: LLMPPO, saved: Path, tmp_path: Path

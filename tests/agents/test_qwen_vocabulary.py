@@ -61,6 +61,7 @@ TEMPLATES = {
 """The text that the models' templates write for a question, its generation prompt and an answer."""
 
 GENERATIONS = tuple(TEMPLATES)
+CHARACTERS = bytes_to_unicode()
 
 
 @cache
@@ -85,12 +86,7 @@ def merged(text: bytes, below: int | None = None, until: int = 1) -> list[bytes]
 
 def written(token: bytes) -> str:
     """Returns bytes as the characters that byte-level BPE writes for them."""
-    return "".join(map(_characters().__getitem__, token))
-
-
-@cache
-def _characters() -> list[str]:
-    return [bytes_to_unicode()[byte] for byte in range(256)]
+    return "".join(map(CHARACTERS.__getitem__, token))
 
 
 @cache
@@ -155,8 +151,11 @@ def states() -> list[State]:
     return [state for game in TABLE for state in islice(random_states(game), 12)]
 
 
-def test_the_size_is_that_of_the_models() -> None:
-    """256 bytes and a merge for each further token; 22 added tokens in Qwen2.5, 26 in Qwen3."""
+def test_the_vocabulary_and_the_prompts_are_those_of_the_models() -> None:
+    """256 bytes and a merge for each further token; 22 added tokens in Qwen2.5, 26 in Qwen3.
+
+    Qwen2.5 has a system message of its own; Qwen3 is kept from thinking unless it is asked to.
+    """
     assert len(ranks()) == END and len(merges()) == END - 256
     assert [len(tokenizer(generation)) - END for generation in GENERATIONS] == [14, 22, 26]
     own = tokenizer("qwen3")
@@ -167,10 +166,6 @@ def test_the_size_is_that_of_the_models() -> None:
     assert codec("qwen3").encode_answer("<|im_end|>") == (27, 91, 318, 6213, 91, 29, STOP)
     for generation in GENERATIONS:
         assert codec(generation).encode_action(12) == (16, 17, STOP) and codec(generation).pad == END
-
-
-def test_prompts_of_the_generations() -> None:
-    """Qwen2.5 has a system message of its own; Qwen3 is kept from thinking unless it is asked to."""
     hello = (START, 872, 198, 9707, 1879, STOP, 198)
     assert codec("qwen2").encode_prompt("Hello world") == (*hello, *ASSISTANT)
     assert codec("qwen3").encode_prompt("Hello world") == (*hello, *ASSISTANT, *THOUGHTLESS)

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from gamespiel import runs
-from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.launch import Launch, read_launch
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.learning.metrics import join_served
@@ -113,19 +112,6 @@ def test_forwards_are_as_many_for_each_rank_and_of_a_size() -> None:
     policy.budgets.give(1000, 17)
     policy.scorer._engine.budgets.give(1000, 17)
     assert [len(part) for part in policy.scorer.split(decisions)] == [2, 2, 2, 1]
-
-
-def test_memory_that_another_rank_lacks_halves_the_budget_here() -> None:
-    budgets, said, undone = Budgets(100, 100), iter([True, False]), list[int]()
-
-    def agree(own: bool) -> bool:
-        return own or next(said)
-
-    done = budgets.retry_backward(
-        lambda: "done", [(1,) * 30] * 4, lambda texts: 120, lambda: undone.append(1), agree
-    )
-    # The batch has 120 tokens. A budget of 100 was tried first, and its half is 50.
-    assert (done, budgets.tokens_per_backward, undone) == ("done", 50, [1])
 
 
 def test_threads_are_divided_among_the_ranks_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:

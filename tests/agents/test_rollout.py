@@ -18,7 +18,6 @@ from gamespiel.agents.sampling.decisions import Answer, Decision
 from gamespiel.agents.sampling.noise import episode_seeds
 from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
-from task_gym.processes import count_cores
 from task_gym.wrappers import NamedText
 from tests.agents.toys import Stairs, collect, make_ppo
 
@@ -75,7 +74,7 @@ def test_waves_take_their_turns_together() -> None:
     assert [len(e.turns) for e in episodes] == own
 
 
-def test_an_episode_as_it_was_played() -> None:
+def test_an_episode_as_it_was_played_and_its_transcript() -> None:
     (episode,) = play(TextVecEnv([Stairs]), [3], Lowest(), lambda turns: True) or []
     env = Stairs()
     text, _ = env.reset(seed=3)
@@ -90,6 +89,11 @@ def test_an_episode_as_it_was_played() -> None:
     assert over and episode.final_observation == text and episode.info == info
     assert episode.total_reward == 1.0 and not episode.truncated and not episode.fault
     assert episode.group == ("stairs", 1)
+    mask = np.array([False, True, False, True])
+    turns = [Turn(text, mask, 3) for text in ("x:", NamedText("x:", ["Call", "Raise"]))]
+    shown = [Episode(0, 0, turns=[turn], final_observation="won").transcript() for turn in turns]
+    assert shown == ["x: 3\n\nwon", "x: Raise\n\nwon"]  # 3 is the second legal action
+    assert Episode(0, 0, final_observation="over").transcript() == "over"
 
 
 def test_a_cut_episode_goes_on_in_the_critics_estimate() -> None:
@@ -165,14 +169,6 @@ def test_what_a_step_reports() -> None:
     assert rollout_metrics([Episode(0, 0, {"result": "fault"})]) == {"episodes": 0, "faults": 1}
 
 
-def test_a_transcript_shows_what_was_answered() -> None:
-    mask = np.array([False, True, False, True])
-    turns = [Turn(text, mask, 3) for text in ("x:", NamedText("x:", ["Call", "Raise"]))]
-    shown = [Episode(0, 0, turns=[turn], final_observation="won").transcript() for turn in turns]
-    assert shown == ["x: 3\n\nwon", "x: Raise\n\nwon"]  # 3 is the second legal action
-    assert Episode(0, 0, final_observation="over").transcript() == "over"
-
-
 # -- searching opponents -------------------------------------------------------------------------------------
 
 
@@ -200,31 +196,6 @@ def go_on(turns: int) -> bool:
 
 def play_parts(envs: TextEnvs, parts: int, decide: Any = None) -> list[Episode] | None:
     return play(envs, SEEDS, decide or Lowest(), go_on, parts=parts)
-
-
-def test_parts_follow_from_the_opponents_and_not_from_the_machine() -> None:
-    for threads in (None, 1, 4):
-        assert TextVecEnv([Searched] * 2, threads).parts == TextEnvs([Searched], threads).parts == 2
-        assert TextVecEnv([Stairs] * 2, threads).parts == 1
-    assert TextEnvs([Searched]).threads == count_cores()
-
-
-def test_parts_take_their_turns_in_a_fixed_order() -> None:
-    """Eight episodes in five environments: parts 0 2 4 and 1 3 of the first wave, then 5 7 and 6."""
-    own, orders = lengths(SEEDS), []
-    for threads in (1, 2, 4):
-        decide = Lowest()
-        episodes = play_parts(TextVecEnv([Searched] * 5, threads), 2, decide)
-        assert episodes is not None and [len(episode.turns) for episode in episodes] == own
-        orders.append(decide.calls)
-    expected = [
-        (live, turn)
-        for wave in (([0, 2, 4], [1, 3]), ([5, 7], [6]))
-        for turn in range(max(own[e] for part in wave for e in part))
-        for part in wave
-        if (live := [e for e in part if own[e] > turn])
-    ]
-    assert orders == [expected] * 3
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])

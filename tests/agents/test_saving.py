@@ -31,6 +31,8 @@ from tests.agents.test_checkpoint import counters_of, learner, state_of
 from tests.agents.test_self_play import kuhn
 from tests.agents.toys import TEXT, Bandit, make_policy, make_ppo
 
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
+
 
 class Trap:
     """An object whose pickle makes a file as it is read."""

@@ -25,6 +25,8 @@ from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures
 from tests.agents.toys import Quiet, collect, make_policy, make_ppo, randomise
 
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
+
 PASS, BET = 0, 1
 
 
@@ -138,11 +140,10 @@ def turns_of(model: LLMPPO) -> list[tuple[Any, Any, float]]:
     return [(*answer, reward) for answer, reward in zip(answers, buffer.rewards, strict=True)]
 
 
-@pytest.mark.parametrize("learn", ["one", pytest.param("both", marks=pytest.mark.families)])
-def test_the_number_of_environments_changes_nothing(learn: str) -> None:
+def test_the_number_of_environments_changes_nothing() -> None:
     found = []
     for envs in (1, 3):
-        model = learner(8, envs, learn, pool_every=1)
+        model = learner(8, envs, "one", pool_every=1)
         for _ in range(2):
             assert collect(model)
             randomise(model.policy, 0.2, seed=model.step + 1)
@@ -205,21 +206,11 @@ def test_games_against_others_are_played_as_they_are(learn: str) -> None:
         assert {e.info["seat"] for e in own} == {0, 1}
 
 
-def test_games_that_are_not_played_to_the_end_by_the_caller_are_refused() -> None:
-    """Such a game has scores too, one per seat."""
-    leduc = partial(gym.make, "GameSpiel-v0", game="leduc_poker", rules=False)
-    for env, message in (
-        (partial(leduc, opponent="random"), r"'leduc_poker' was played against opponent 'random'"),
-        (partial(leduc, opponent="open", max_turns=2), r"'leduc_poker' was cut"),
-    ):
-        with pytest.raises(SeatsError, match=message):
-            collect(make_ppo(env, 2, batch_size=2, self_play=SelfPlaySettings()))
-
-
-def test_both_seats_learn_in_zero_sum_games_alone() -> None:
+def test_games_that_are_not_learned_from() -> None:
     """In hearts the points of all four seats add up to 26, and a seat of 2048 has nobody to play against.
 
-    A curriculum has no place in self-play.
+    A curriculum has no place in self-play, nor has a game that the caller does not play to the end. Such a
+    game has scores too, one per seat.
     """
 
     def hearts() -> gym.Env[Any, Any]:
@@ -239,6 +230,13 @@ def test_both_seats_learn_in_zero_sum_games_alone() -> None:
     for game, message in ((alone, "'2048' has one seat"), (unscored, r"'stairs' .* info\['scores'\]")):
         with pytest.raises(SeatsError, match=message):
             finish(round_, [game])
+    leduc = partial(gym.make, "GameSpiel-v0", game="leduc_poker", rules=False)
+    for env, message in (
+        (partial(leduc, opponent="random"), r"'leduc_poker' was played against opponent 'random'"),
+        (partial(leduc, opponent="open", max_turns=2), r"'leduc_poker' was cut"),
+    ):
+        with pytest.raises(SeatsError, match=message):
+            collect(make_ppo(env, 2, batch_size=2, self_play=SelfPlaySettings()))
 
 
 def test_counting_anew_forgets_the_snapshots() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterable
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,6 +75,7 @@ def test_tiles_grow_until_they_gather_few_keys() -> None:
     assert [choose_tile_width(path, 4, gathered, few) for gathered in (5, 4, 2, 1)] == [4, 8, 16, 32]
 
 
+@settings(max_examples=40)
 @given(SEQUENCES, st.integers(1, 7), st.randoms(use_true_random=False))
 def test_tokens_attend_to_their_paths_alone(sequences: list[Tokens], width: int, rng: random.Random) -> None:
     """All of a tree, or some."""
@@ -205,20 +205,10 @@ def test_what_an_interrupted_forward_computed_is_no_limit_for_the_next(
         layers_of(SimpleNamespace(config=config, children=lambda: children))
 
 
-def test_sequences_with_little_in_common_are_read_alone() -> None:
-    """Two sequences of 8 tokens have 12 distinct ones if 4 are common, below 0.8 of 16; 14 if 2 are."""
-    engine = llama_engine()
-    for common, tokens in ((4, 12), (2, 16)):
-        sequences = [tuple(range(8)), (*range(common), *range(20, 28 - common))]
-        before = engine.tokens_read
-        engine.read(sequences, [0, 1], [7, 7])
-        assert engine.tokens_read - before == tokens
-
-
 @parametrize_families(SHAPES, AT_ONCE)
 def test_continuations_are_those_of_reading_alone(family: str) -> None:
     model, sequences, rng = make_small(family), prompts(), random.Random(1)
-    rows = [rng.randrange(len(sequences)) for _ in range(40)]
+    rows = [rng.randrange(len(sequences)) for _ in range(16)]
     more = [tuple(rng.randrange(50) for _ in range(rng.randrange(1, 4))) for _ in rows]
     whole = [sequences[row] + tokens for row, tokens in zip(rows, more, strict=True)]
     alone = PaddedEngine(model)
@@ -237,7 +227,7 @@ def test_continuations_are_those_of_reading_alone(family: str) -> None:
 def test_grown_texts_are_those_of_reading_alone(family: str) -> None:
     """Thirty tokens, more than there is place for at first; texts branch, end and change their order."""
     model, rng = make_small(family), random.Random(1)
-    alone, given = PaddedEngine(copy.deepcopy(model)), prompts()[:8]
+    alone, given = PaddedEngine(copy.deepcopy(model)), prompts()[:4]
     for engine in (PaddedEngine(model), SharedEngine(model)):
         texts, (_, prefix) = given, engine.prefill(given, cache=True)
         for step in range(30):
@@ -269,22 +259,15 @@ def test_what_is_written_takes_half_of_the_budget_or_what_prompts_leave() -> Non
         _, prefix = engine.grow(prefix, [0, 1], [5, 6])
 
 
-@cache
-def read_firsts() -> tuple[SharedEngine, list[Tokens], torch.Tensor]:
-    """Returns an engine, sequences, and the states of their first tokens."""
-    engine, sequences = llama_engine(), prompts()
-    with torch.no_grad():
-        return engine, sequences, engine.read(sequences, range(23), [0] * 23)
-
-
-@settings(max_examples=10, deadline=None)
-@given(st.permutations(range(23)))
-def test_the_order_of_sequences_changes_nothing(order: list[int]) -> None:
+def test_the_order_of_sequences_changes_nothing() -> None:
     """Their tree is the same, so states are equal to the last bit: who shares a forward is not arrival's."""
-    engine, sequences, expected = read_firsts()
+    engine, sequences, rng = llama_engine(), prompts(), random.Random(0)
     with torch.no_grad():
-        states = engine.read([sequences[row] for row in order], range(23), [0] * 23)
-    assert torch.equal(states, expected[list(order)])
+        expected = engine.read(sequences, range(23), [0] * 23)
+        for _ in range(4):
+            order = rng.sample(range(23), 23)
+            states = engine.read([sequences[row] for row in order], range(23), [0] * 23)
+            assert torch.equal(states, expected[order])
 
 
 def llama_engine() -> SharedEngine:

@@ -35,6 +35,8 @@ from tests.agents.toys import (
     trained,
 )
 
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
+
 TEXTS, LEGAL = [f"seat {seat}{asked((0, 1, 2))}" for seat in (0, 1)], [(0, 1, 2)] * 2
 
 
@@ -110,7 +112,13 @@ def filled(pick: str, *win_rates: float) -> Pool:
     return pool
 
 
-def test_it_grows_every_few_steps_and_forgets_the_oldest() -> None:
+def test_a_pool_by_hand() -> None:
+    """It grows every few steps, and forgets the oldest.
+
+    Of 1 - win rate, 0.8, 0.2 and, at least, 0.05, of 1.05 in all, 21 equal shares are 16, 4 and 1.
+
+    A win rate is the mean of the first games, then a moving one: 0.75 after four, 0.75 (1 - 1/100)^n later.
+    """
     pool, late, seen = Pool(every=3, size=2), Pool(every=10), list[list[int]]()
     for step in (0, 0, 1, 3, 3, 5, 6, 9):
         pool.grow({}, step)
@@ -118,10 +126,6 @@ def test_it_grows_every_few_steps_and_forgets_the_oldest() -> None:
     assert seen == [[0], [0], [0], [0, 3], [0, 3], [0, 3], [3, 6], [6, 9]]
     late.grow({}, 7)
     assert [member.snapshot.step for member in late.members] == [7]
-
-
-def test_weights_draws_and_metrics() -> None:
-    """1 - win rate: 0.8, 0.2 and, at least, 0.05, of 1.05 in all, so that 21 equal shares are 16, 4 and 1."""
     assert np.array_equal(filled("newest", 0.2, 0.8, 1.0).weights(), [0, 0, 1])
     assert np.allclose(filled("uniform", 0.2, 0.8, 1.0).weights(), [1 / 3] * 3)
     by_win_rate = filled("win_rate", 0.2, 0.8, 1.0)
@@ -134,10 +138,6 @@ def test_weights_draws_and_metrics() -> None:
     assert np.array_equal(logged["scores"], [0.25, np.nan, 0.75], equal_nan=True)
     with pytest.raises(TaskGymError, match=r"'newst'.*newest"):
         Pool(pick="newst")
-
-
-def test_win_rates_forget() -> None:
-    """The mean of the first games, then a moving one: at 0.75 after four, 0.75 (1 - 1/100)^n later."""
     pool = filled("uniform", 0.5)
     pool.members[0].games = 0
     for result in (1.0, 0.5, 0.5, 1.0):
@@ -250,26 +250,21 @@ def test_divergence_and_its_gradient_by_hand() -> None:
     assert float(x.grad) == pytest.approx(0.16 * (math.log(8 / 3) - math.log(2 / 7)), abs=1e-6)
 
 
-def learner() -> LLMPPO:
-    """One optimizer step on the same 8 games of a bandit; the policy has moved since the magnet was taken."""
-    model = make_ppo(
-        Bandit, batch_size=8, magnet_coef=1.0, ent_coef=0.0, init_kl_coef=0.0, legal_coef=0.0,
-        vf_coef=0.0, max_grad_norm=1e9, adaptive_kl=False,
-    )  # fmt: skip
-    randomise(model.policy, 0.1, seed=1)
-    model.magnet.snapshot = Snapshot.take(model.policy.adapters.learning, 0)
-    randomise(model.policy, 0.1, seed=2)
-    return model
-
-
 def test_the_update_follows_the_weighted_divergence() -> None:
     """The loss is linear in the weight c, so gradients are g + c h, with h that of the divergence alone.
 
-    The bandit has one prompt, so the divergence is that of its two probabilities.
+    The bandit has one prompt, so the divergence is that of its two probabilities. One optimizer step on the
+    same 8 games; the policy has moved since the magnet was taken.
     """
     gradients = []
     for weight in (0.0, 1.0, 3.0):
-        model = learner()
+        model = make_ppo(
+            Bandit, batch_size=8, magnet_coef=1.0, ent_coef=0.0, init_kl_coef=0.0, legal_coef=0.0,
+            vf_coef=0.0, max_grad_norm=1e9, adaptive_kl=False,
+        )  # fmt: skip
+        randomise(model.policy, 0.1, seed=1)
+        model.magnet.snapshot = Snapshot.take(model.policy.adapters.learning, 0)
+        randomise(model.policy, 0.1, seed=2)
         model.magnet_schedule = lambda remaining, weight=weight: weight
         assert collect(model)
         text = [Bandit().reset()[0]]

@@ -186,19 +186,16 @@ def test_replies_and_their_scorers_column() -> None:
     assert buffer.sampler_gap().tolist() == [4.5, 6.0, 0.0, 5.0, 10.0, 19.0]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
+def test_decisions_that_are_refused() -> None:
+    buffer = TurnBuffer()
+    for wrong, message in (
         # The only branching node of TRIE has one log-probability, a written token one each.
         (decision(TRIE, (10,), -0.5, -0.5), "1 decided tokens was given 2 log-probabilities"),
         (decision(FREE, (1, 2), -1.0), "2 decided tokens was given 1 log-probabilities"),
         (decision(TRIE, (99,), -0.5), r"the tokens \[99\] are the answer of none of \[0, 1, 2\]"),
-    ],
-)
-def test_decisions_that_are_refused(wrong: Decision, message: str) -> None:
-    buffer = TurnBuffer()
-    with pytest.raises(ValueError, match=message):
-        buffer.add(0, wrong, 0.0, 0.0)
+    ):
+        with pytest.raises(ValueError, match=message):
+            buffer.add(0, wrong, 0.0, 0.0)
     assert len(buffer) == 0
 
 
@@ -380,7 +377,8 @@ def test_an_update(kl: float, turns: int, horizon: int | None, expected: float) 
     assert control.coefficient == pytest.approx(expected)
 
 
-def test_a_fixed_weight_of_0_asks_for_some_divergences() -> None:
+def test_a_fixed_weight_of_0_asks_for_some_divergences_and_none_may_be_no_number() -> None:
+    """A divergence that is no number would make the coefficient, and every later loss, NaN."""
     every = list(range(1, 31))
     for coefficient, horizon, measured in (
         (0.0, None, [1, 10, 20, 30]),
@@ -389,10 +387,6 @@ def test_a_fixed_weight_of_0_asks_for_some_divergences() -> None:
     ):
         control = AdaptiveKLController(coefficient, 0.1, horizon)
         assert [step + 1 for step in range(30) if control.needs_divergence(step)] == measured
-
-
-def test_what_cannot_be_controlled_is_an_error() -> None:
-    """A divergence that is no number would make the coefficient, and every later loss, NaN."""
     for wrong in ((-0.1, 0.1, 10), (0.1, 0.0, 10), (0.1, 0.1, 0)):
         with pytest.raises(ValueError, match="got {}, {}, {}".format(*wrong)):
             AdaptiveKLController(*wrong)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from gamespiel.agents.learning.coefficients import AdaptiveKLController, Shaped
+from gamespiel.agents.learning.coefficients import AdaptiveKLController
 from gamespiel.agents.models import BASE
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
@@ -40,7 +39,7 @@ from tests.agents.toys import (
     trained,
 )
 
-FREE = AdaptiveKLController(0.0, 0.1, horizon=None)
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
 
 
 def learner(**kwargs: Any) -> LLMPPO:
@@ -140,30 +139,6 @@ def test_the_verbs() -> None:
     assert reply_constraint(text_policy(temperature=0.5), 4) == FreeText(frozenset({2}), 4, 0.5)
 
 
-def collect_rewards(make_env: Callable[[], Echo], rate: float, **kwargs: Any) -> list[float]:
-    """Returns the rewards of 40 steps of 128 episodes."""
-    model = make_ppo(
-        make_env, envs=128, batch_size=128, mini_batch_size=32, ppo_epochs=2, kl=FREE,
-        learning_rate=Shaped("linear", rate), temperature=1.0, total_steps=40, **kwargs,
-    )  # fmt: skip
-    model.learn()
-    return [row["rollout/reward"] for row in rows_of(model)]
-
-
-@pytest.mark.trains
-def test_an_answer_of_one_token_and_of_five() -> None:
-    """One of four digits, where the optimum is 1 and a reply that depends on nothing earns 1/4 at most.
-
-    The embedded model copies now and then, so that it begins at about a half. At three times this rate the
-    first updates go so far that rounding decides how many of the digits are ever told apart. Each of five
-    digits pays 1/5 in its place; a reply that depends on nothing earns 1/2 at most.
-    """
-    rewards = collect_rewards(lambda: Echo(1, "0123"), 1e-3, max_new_tokens=2, ent_coef=0.02)
-    assert 0.25 < rewards[0] < 0.7 and np.mean(rewards[-10:]) > 0.9
-    rewards = collect_rewards(lambda: Echo(5, "01"), 3e-3, max_new_tokens=6, ent_coef=0.01)
-    assert rewards[0] < 0.5 and np.mean(rewards[-10:]) > 0.9
-
-
 # -- conversations -------------------------------------------------------------------------------------------
 
 
@@ -221,7 +196,8 @@ def test_what_is_kept_changes_no_decision() -> None:
     play_all(talking, 300, **LEARNS | PADDED, envs=3)
 
 
-def test_nothing_is_kept_after_an_update_or_a_round_of_play() -> None:
+def test_the_update_reads_a_conversation_once_and_nothing_is_kept_after_it_or_a_round_of_play() -> None:
+    """Prompts and the nodes of answers, each distinct token once; the reference reads them again."""
     model = talker()
     engine, observation = model.policy.engine, Conversation(Stairs()).reset(seed=1)[0]
     masks = np.ones((1, N_ACTIONS), dtype=bool)
@@ -254,10 +230,6 @@ def test_optimizer_batches_are_whole_episodes(monkeypatch: pytest.MonkeyPatch) -
 def test_gradients_are_those_of_reading_each_turn_alone(tokens: int) -> None:
     """Budgets of a stretch of turns, whose prefix is read again, and of all."""
     assert_same_step(talker(**PADDED, **ONE_STEP), talker(**ONE_STEP, tokens_per_backward=tokens))
-
-
-def test_the_update_reads_a_conversation_once() -> None:
-    """Prompts and the nodes of answers, each distinct token once; the reference reads them again."""
     model = talker(**ONE_STEP, tokens_per_forward=10**6, tokens_per_backward=10**6, legal_coef=0.0)
     before = model.policy.engine.tokens_read
     model.train()

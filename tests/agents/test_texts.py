@@ -115,15 +115,12 @@ def says(*tokens: int, vocab_size: int = 8) -> dict[Tokens, list[float]]:
 # -- sampling ------------------------------------------------------------------------------------------------
 
 
-def test_the_inverse_cdf_by_hand() -> None:
+def test_the_inverse_cdf_by_hand_and_blocks_draw_as_one_sum_does() -> None:
     """Cumulative probabilities 1/2, 3/4, 3/4, 1: token 2 has none and is never drawn."""
     log_probs = torch.tensor([[0.5, 0.25, 0.0, 0.25], [0.0, 1.0, 0.0, 0.0]]).log()
     uniforms = np.array([0.0, 0.49, 0.51, 0.74, 0.76, 1 - 2**-53, 0.0, 1 - 2**-53])
     where = np.array([0] * 6 + [1] * 2)
     assert inverse_cdf(log_probs, where, uniforms).tolist() == [0, 0, 1, 1, 3, 3, 1, 1]
-
-
-def test_blocks_draw_as_one_sum_does() -> None:
     rng = np.random.default_rng(0)
     assert 2 * BLOCK < 2500 and 2500 % BLOCK
     log_probs = torch.from_numpy(rng.normal(size=(5, 2500)) * 4).float().log_softmax(-1)
@@ -153,6 +150,8 @@ def test_samples_have_the_softmax_of_the_whole_vocabulary(policy: LLMPolicy, rea
 
 
 @BOTH
+@pytest.mark.sample
+@pytest.mark.trains
 def test_the_sampled_log_probabilities_are_those_scored(policy: LLMPolicy, reading: str) -> None:
     """Also when rows are put off for want of room, and read again."""
     prompts, read, replies = prompts_of(policy) * 2, list[int](), list[list[Tokens]]()
@@ -188,6 +187,8 @@ def test_the_end_is_in_the_tokens_and_not_in_the_text(codec: ChatCodec) -> None:
     """Replies of probability 1, of which the first ends at its last token, and two are cut.
 
     Bytes that are no text raise nothing: the first of a character alone, an id that the tokenizer lacks.
+    Other tokens end a reply if they are control tokens. The engine names 0, <|endoftext|>, and 5, an ordinary
+    token. 1, <|im_start|>, ends nothing.
     """
     said = codec.encode_answer("12")
     for tokens, words, longest, cut in [
@@ -208,10 +209,6 @@ def test_the_end_is_in_the_tokens_and_not_in_the_text(codec: ChatCodec) -> None:
     # The best of equals is the lowest.
     decoder = Texts(codec, Scripted({(): [0, 0, 0, 3, 1, 3, 3, 2], (3,): [0, 0, 9, 0, 0, 0, 0, 9]}))
     assert decoder.best([(7,)]).tokens == [(3, END)]
-
-
-def test_other_tokens_end_a_reply_if_they_are_control_tokens(codec: ChatCodec) -> None:
-    """The engine names 0, <|endoftext|>, and 5, an ordinary token. 1, <|im_start|>, ends nothing."""
     decoder = Texts(codec, Scripted(says(5, 1, 0), 8))
     assert decoder.free.ends == {END, 0}
     assert decoder.best([(7,)]).tokens == [(5, 1, 0)]
@@ -254,15 +251,6 @@ def test_scores_are_those_of_transformers(policy: LLMPolicy, reading: str) -> No
     # One reading of a 50 51 52, and one of b, which has too little in common with it for a tree.
     assert decoder.engine.tokens_read == len(a) + 3 + len(b)
     assert scored.owners.tolist() == [0] * 3 + [1] + [2] * 4 + [3] * 3 + [4] * 2
-
-
-def test_the_entropy_of_a_coin_is_the_logarithm_of_two(codec: ChatCodec) -> None:
-    """Two tokens of the same logit; the others have no probability, which is no NaN."""
-    coin = [-math.inf, -math.inf, 0.0, 0.0, -math.inf, -math.inf, -math.inf, -math.inf]
-    scored = Texts(codec, Scripted({(): coin})).evaluate([(7,)], [(END,)])
-    assert scored.entropy.tolist() == pytest.approx([math.log(2)])
-    assert scored.log_probs.tolist() == pytest.approx([-math.log(2)])
-    assert kl(scored, torch.zeros(1, 8)).tolist() == pytest.approx([math.log(8 / 2)])
 
 
 class Precise(Scripted):
@@ -321,8 +309,11 @@ def test_parts_are_exact(codec: ChatCodec, rows: int, monkeypatch: pytest.Monkey
         assert torch.allclose(*gradients, atol=1e-12) and gradients[0][:5].abs().min() > 0
 
 
-def test_the_estimate_is_the_divergence_in_the_mean(codec: ChatCodec) -> None:
-    """p = (1/2, 1/4, 1/4) against q = (1/4, 1/4, 1/2): KL = (ln 2)/2 - (ln 2)/4 = (ln 2)/4 both ways."""
+def test_divergences_and_the_entropy_by_hand(codec: ChatCodec) -> None:
+    """p = (1/2, 1/4, 1/4) against q = (1/4, 1/4, 1/2): KL = (ln 2)/2 - (ln 2)/4 = (ln 2)/4 both ways.
+
+    The entropy of a coin is ln 2. Its other tokens have no probability, which is no NaN.
+    """
     p, q = torch.tensor([0.5, 0.25, 0.25]), torch.tensor([0.25, 0.25, 0.5])
     ours, theirs = (Texts(codec, Scripted({(): x.log().tolist()}, 3)) for x in (p, q))
     prompts, replies = [(7,)] * 3, list[Tokens]([(0,), (1,), (2,)])
@@ -335,6 +326,11 @@ def test_the_estimate_is_the_divergence_in_the_mean(codec: ChatCodec) -> None:
     assert torch.equal(estimate, kl(scored, reference.log_probs[:, None], "k3"))
     assert torch.equal(kl(scored, reference), kl(scored, reference.keep("exact")))
     assert kl(scored, scored).tolist() == kl(scored, scored, "k3").tolist() == [0.0] * 3
+    coin = [0.0 if token in (2, 3) else -math.inf for token in range(8)]
+    scored = Texts(codec, Scripted({(): coin})).evaluate([(7,)], [(END,)])
+    assert scored.entropy.tolist() == pytest.approx([math.log(2)])
+    assert scored.log_probs.tolist() == pytest.approx([-math.log(2)])
+    assert kl(scored, torch.zeros(1, 8)).tolist() == pytest.approx([math.log(8 / 2)])
 
 
 def test_an_adapted_head_has_a_reference_without_its_adapters(tmp_path: Path) -> None:

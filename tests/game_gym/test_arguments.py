@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from game_gym.env import GameSpielEnv
 from game_gym.exact import find_variant
-from game_gym.games import DECLARED, TABLE, find_game
+from game_gym.games import find_game
 from game_gym.protocols import PROTOCOLS, own_seed
 from game_gym.spec import load_variant
 from game_gym.task import CONFIGS, TASK_LIMIT, decode, encode, split
@@ -157,15 +157,6 @@ def test_what_is_no_task_id(task_id: object) -> None:
         decode(task_id)  # type: ignore[arg-type]
 
 
-def test_the_table_is_frozen_and_declared() -> None:
-    assert len(TABLE) == 22
-    # The ends, and those upstream's ids in the recorded games point to.
-    expected = {0: "goofspiel", 2: "leduc_poker", 6: "hex", 16: "phantom_ttt", 21: "oware"}
-    assert {index: TABLE[index] for index in expected} == expected
-    assert set(TABLE) <= set(DECLARED)
-    assert [decode(index * CONFIGS).variant.spec.name for index in range(22)] == list(TABLE)
-
-
 def test_encode_names_its_errors() -> None:
     with pytest.raises(GameError, match="'kuhn_poker' was given, which is not in the task-id table"):
         encode("kuhn_poker", 0)
@@ -224,15 +215,10 @@ t "" 2 "" { -1 1 }
 """
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> str:
+def test_a_file_is_opened_only_where_it_is_allowed(tmp_path: Path) -> None:
     path = tmp_path / "one.efg"
     path.write_text(TREE)
-    return str(path)
-
-
-def test_a_file_is_opened_only_where_it_is_allowed(file: str) -> None:
-    arguments: dict[str, Any] = {"game": "efg_game", "params": {"filename": file}}
+    arguments: dict[str, Any] = {"game": "efg_game", "params": {"filename": str(path)}}
     with pytest.raises(GameError, match=r"efg_game parameter 'filename': .*allowed: with allow_files=True"):
         gym.make("GameSpiel-v0", **arguments)
     with pytest.raises(GameError, match=r"env\.allow_files: true"):

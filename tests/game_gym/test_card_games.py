@@ -12,15 +12,6 @@ from tests.game_gym.play import load, reach, turns
 EUCHRE_DEAL = (3, *range(20), 20)
 
 
-def test_leduc_poker_in_full() -> None:
-    """Cards J♠, Q♥ and K♠. Player 0 raises, Player 1 folds and is passed over; the public card is A♥."""
-    variant = load("leduc_poker", players=3)
-    assert variant.spec.describe(reach(variant, (0, 3, 4, 2, 0, 1, 7, 1)), 2) == (
-        "Your card: K♠\nPublic card: A♥\nRound 1: Player 0 raise, Player 1 fold, you call\n"
-        "Round 2: Player 0 call\nPot: 7"
-    )
-
-
 # -- games that play by the rules in their texts -------------------------------------------------------------
 
 
@@ -73,25 +64,3 @@ def test_a_lone_maker_against_a_lone_defender() -> None:
     while not state.is_terminal():
         state.apply_action(state.legal_actions()[0])
     assert state.returns() == [-4, 4, -4, 4]
-
-
-# -- goofspiel -----------------------------------------------------------------------------------------------
-
-
-def bid(moves: list[int | list[int]]) -> str:
-    """Returns the text that seat 1 sees after prizes and secret bids."""
-    variant = load("goofspiel", num_cards=8, points_order="random", imp_info=True)
-    state = variant.game.new_initial_state()
-    for move in moves:
-        state.apply_actions(move) if isinstance(move, list) else state.apply_action(move)
-    return variant.spec.describe(state, 1)
-
-
-def test_secret_bids_of_goofspiel_are_not_told() -> None:
-    """Prizes 3, 8, 1; bids 2 against 5, then 4 against 4; then the third prize is up."""
-    assert bid([2, [1, 4], 7, [3, 3], 0]) == (
-        "Prize: 1\nPrizes left: 2 4 5 6 7\nPrizes won: 3 you, 8 nobody\nPoints: Player 0 0, you 3\n"
-        "Your hand: 1 2 3 6 7 8\nYour bids: 5 4"
-    )
-    # With 1 for the 3 instead of 2, Player 0 lost it as well.
-    assert bid([2, [0, 4], 7, [3, 3], 0]) == bid([2, [1, 4], 7, [3, 3], 0])

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from game_gym.games import DECLARED, TABLE
-from game_gym.task import CONFIGS
+from game_gym.games import DECLARED
 from tests.game_gym.play import ALWAYS, AT_THE_END, make
 
 #: A game of cards, one on a board, one of simultaneous moves and one for a single player; `make test` plays
@@ -92,18 +91,3 @@ def check_end(env: Any, text: str, reward: float, info: dict[str, Any]) -> None:
     assert info["scores"][info["seat"]] == info["score"]
     assert info["success"] is (info["score"] > 0.5)
     assert info["result"] in ("win", "draw", "loss")
-
-
-def test_one_environment_over_the_whole_table() -> None:
-    env = make(task_ids=[(0, 22 * CONFIGS - 1)], rules=False)
-    assert len(env.variants) == sum(DECLARED[name].variants for name in TABLE)
-    rng, seen = random.Random(0), set()
-    _, info = env.reset(seed=0)
-    for _ in range(60):
-        seen.add(info["game"])
-        assert info["action_mask"].shape == (env.action_space.n,)
-        if "result" not in info:
-            text, *_, info = env.step(rng.choice(info["legal_actions"]))
-            assert text in env.observation_space
-        _, info = env.reset()
-    assert len(seen) > 15

@@ -140,25 +140,6 @@ def test_a_game_that_ends_at_the_limit_is_not_cut() -> None:
         assert limited == whole  # kuhn asks nobody more than twice
 
 
-# -- open seats: the caller moves for everyone ---------------------------------------------------------------
-
-
-def test_simultaneous_seats_choose_in_turn_and_move_together() -> None:
-    env = make(game="goofspiel", params={"num_cards": 4, "points_order": "descending"}, opponent="open")
-    _, info = env.reset(seed=0)
-    chosen = []
-    while "result" not in info:
-        seat, legal = info["seat"], info["legal_actions"]
-        assert seat == len(chosen) % 2 and legal == env.state.legal_actions(seat)
-        chosen.append(legal[-1 - seat % len(legal)])
-        *_, info = env.step(chosen[-1])
-    # Seat 0 plays its highest card, seat 1 its second highest, until one each is left, which OpenSpiel plays
-    # itself: 3-2, 2-1, 1-0 and 0-3. Seat 0 wins 4, 3 and 2 points, seat 1 wins 1.
-    assert chosen == [3, 2, 2, 1, 1, 0]
-    assert info["history"] == chosen  # what plays itself is no action
-    assert (info["result"], info["seat"], info["returns"]) == ("loss", 1, [1, -1])
-
-
 # -- the reset option "seat": one deal from every seat -------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from tests.game_gym.play import LEDUC, episode, make
 
 KUHN = find_variant(game="kuhn_poker")
 LEDUC_POKER = find_variant(task_id=LEDUC)
+MORE = [pytest.mark.families, pytest.mark.sample]
 
 
 # One of Kuhn's equilibria (Kuhn 1950): by card and betting, the probability of Bet.
@@ -128,7 +129,8 @@ def test_histories_are_counted_to_the_last(
 
 
 @pytest.mark.parametrize(
-    ("name", "params"), [("leduc_poker", {}), ("connect_four", {"rows": 3, "columns": 3})]
+    ("name", "params"),
+    [("leduc_poker", {}), pytest.param("connect_four", {"rows": 3, "columns": 3}, marks=MORE)],
 )
 def test_random_policies_have_the_values_of_openspiels_own_algorithms(
     name: str, params: dict[str, Any]
@@ -267,17 +269,7 @@ def average_estimates(estimator: Estimator, tables: Sequence[Table]) -> tuple[fl
     return mean, float(weights @ (estimates - mean) ** 2), float(weights @ (scores - plain) ** 2)
 
 
-def test_a_tree_finds_histories(trees: dict[str, GameTree]) -> None:
-    tree = trees["kuhn"]
-    node = tree.find([2, 0, 1, 1])  # the king against the jack, bet and call
-    assert tree.scores[node].tolist() == [1, 0] and tree.find([]) == 0
-    with pytest.raises(KeyError):
-        tree.find([0, 0])  # one card twice
-    with pytest.raises(SizeError, match="more than"):
-        build_tree(find_variant(game="tic_tac_toe"), most=1000)
-
-
-@pytest.mark.parametrize("game", ["kuhn", "leduc"])
+@pytest.mark.parametrize("game", ["kuhn", pytest.param("leduc", marks=MORE)])
 def test_the_sum_over_all_histories_is_the_exact_value(trees: dict[str, GameTree], game: str) -> None:
     """Both seats, each policy known or not: probability times estimate sums to the exact value, to 1e-12."""
     tree = trees[game]

@@ -18,7 +18,7 @@ from game_gym.opponents.fast.rules import ENDED
 from game_gym.opponents.fast.tree import load_search
 from game_gym.spec import load_variant
 from tests.game_gym.fast_rules import check_draws, check_game, compare
-from tests.game_gym.gin_rummy_play import HANDS, KNOCK, UPCARD, act, choose_melds, deal, three_melds_of_three
+from tests.game_gym.gin_rummy_play import HANDS, KNOCK, act, choose_melds, deal, three_melds_of_three
 
 pytestmark = pytest.mark.numba
 
@@ -105,24 +105,6 @@ def test_a_search_goes_on_where_a_hand_is_left_without_a_discard() -> None:
     assert state.legal_actions() == [] and not state.is_terminal()
     assert gin_rummy.player(compiled) == ENDED and gin_rummy.result(compiled) == state.returns()[0] == 0.0
     assert np.array_equal(compiled, gin_rummy.read(state))
-
-
-def test_the_fiftieth_upcard_that_is_drawn_ends_the_game() -> None:
-    """Both take the upcard and lay down another card each time, so that no discard is repeated."""
-    state = deal(load(hand_size=7), "As 3c 5d 7h 9s Jc Kd", "Ac 3d 5h 7s 9c Jd Kh", "2s")
-    compiled = gin_rummy.read(state)
-    moves = []
-    while not state.is_terminal():
-        compare(gin_rummy, compiled, state)
-        legal = state.legal_actions()
-        # The lowest card that was not taken just now, so that the others take turns.
-        taken = state.prev_upcard()
-        moves.append(UPCARD if UPCARD in legal else next(card for card in legal if card != taken))
-        state.apply_action(moves[-1])
-        gin_rummy.apply(compiled, moves[-1])
-    # The first upcard does not count.
-    assert moves.count(UPCARD) == 51 and moves[-1] == UPCARD
-    assert gin_rummy.player(compiled) == ENDED and gin_rummy.result(compiled) == 0.0
 
 
 def test_no_return_is_greater_than_the_utility() -> None:

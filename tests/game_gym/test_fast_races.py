@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ pytest.importorskip("numba")
 
 from game_gym.games import find_game
 from game_gym.opponents.fast import backgammon, quoridor
-from game_gym.spec import load_variant
 from tests.game_gym.fast_rules import check_draws, check_game, follow, list_legal, walk
 
 pytestmark = pytest.mark.numba
@@ -58,16 +56,13 @@ def place_walls(game: Any, seed: int, moves: int) -> tuple[Any, Any]:
     return state, compiled
 
 
-@pytest.mark.parametrize("config", range(4))
-def test_random_games_of_every_variant_are_the_same(config: int) -> None:
-    spec = find_game("quoridor")
-    game = load_variant(spec, spec.params(config)).game
-    for seed in range(6):
-        check_game(quoridor, game, seed)
+SPEC = find_game("quoridor")
+VARIANTS = [(SPEC.params(config)["board_size"], SPEC.params(config)["wall_count"]) for config in range(4)]
+"""Board sizes and numbers of walls."""
 
 
-@pytest.mark.parametrize(("size", "walls"), [(3, 4), (4, 2), (5, 12), (6, 6), (8, 12), (9, 12)])
-def test_other_parameters_are_covered(size: int, walls: int) -> None:
+@pytest.mark.parametrize(("size", "walls"), [*VARIANTS, (3, 4), (4, 2), (5, 12), (6, 6), (8, 12), (9, 12)])
+def test_random_games_are_the_same(size: int, walls: int) -> None:
     for seed in range(6):
         check_game(quoridor, load(size, walls), seed)
 
@@ -117,63 +112,10 @@ FULL = pyspiel.load_game("backgammon", {"scoring_type": "full_scoring"})
 GAMMONS = pyspiel.load_game("backgammon", {"scoring_type": "enable_gammons"})
 PLAIN = pyspiel.load_game("backgammon")
 SEEDS = range(18)
-PASS, BAR, LOW_FIRST = 1351, 24, 676
-
-
-def find(condition: Callable[[pyspiel.State], bool], game: Any = FULL) -> pyspiel.State:
-    """Returns the first such state of the random games."""
-    for seed in SEEDS:
-        for state in walk(game, seed):
-            if condition(state):
-                return state
-    raise AssertionError("there is no such state")
-
-
-def dice(state: pyspiel.State) -> str:
-    return str(state.to_string().split("Dice: ")[1].split("\n")[0])
 
 
 def is_again(state: pyspiel.State) -> bool:
     return "Extra turn: 1" in state.to_string()
-
-
-def count_bar(state: pyspiel.State, seat: int) -> int:
-    return int(backgammon.read(state)[25 * seat + BAR])
-
-
-def moves_one(state: pyspiel.State) -> bool:
-    """Tells whether a seat can move one checker only."""
-    legal = state.legal_actions()
-    return state.current_player() >= 0 and legal != [PASS] and legal[0] % 676 // 26 == 25
-
-
-def farthest(state: pyspiel.State) -> int:
-    """Returns the place of the mover's farthest checker."""
-    seat = state.current_player()
-    checkers = backgammon.read(state)[25 * seat : 25 * seat + 25]
-    return int(np.flatnonzero(checkers)[-1])
-
-
-SITUATIONS: dict[str, Callable[[pyspiel.State], bool]] = {
-    "no checker can move": lambda state: state.legal_actions() == [PASS],
-    "only the higher die": lambda state: moves_one(state) and state.legal_actions()[0] < LOW_FIRST,
-    "only the lower die": lambda state: moves_one(state) and state.legal_actions()[0] >= LOW_FIRST,
-    "only one half of a double": lambda state: moves_one(state) and len(set(dice(state))) == 1,
-    "two on the bar": lambda state: (
-        state.current_player() >= 0 and count_bar(state, state.current_player()) > 1
-    ),
-    "a die is higher than needed": lambda state: (
-        state.current_player() >= 0 and farthest(state) + 1 < int(dice(state)[1])
-    ),
-    "bearing off in the second half": lambda state: (
-        state.current_player() >= 0 and is_again(state) and farthest(state) < 6
-    ),
-    "an end in the first half": lambda state: state.is_terminal() and is_again(state),
-    **{
-        f"return {value}": lambda state, value=value: state.is_terminal() and state.returns()[0] == value
-        for value in (-3.0, -2.0, -1.0, 1.0, 2.0, 3.0)
-    },
-}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -204,27 +146,16 @@ def test_a_game_ends_with_its_last_turn(most: int) -> None:
 
 
 def test_draws_are_uniform() -> None:
-    check_draws(backgammon, FULL.new_initial_state(), 8000)
-    check_draws(backgammon, FULL.new_initial_state().child(7), 8000)
-    check_draws(backgammon, find(lambda state: state.is_chance_node() and state.move_number() > 0), 8000)
-    for condition in SITUATIONS.values():
-        state = find(condition)
-        if not state.is_terminal():
-            check_draws(backgammon, state)
-    # Few checkers are outside the home, or many actions are legal.
-    for places in (1, 2, 3):
-        check_draws(
-            backgammon,
-            find(lambda state, places=places: state.current_player() >= 0 and count_outside(state) == places),
-        )
-    check_draws(
-        backgammon,
-        find(lambda state: state.current_player() >= 0 and len(state.legal_actions()) > 120),
-        40000,
-    )
+    opening = FULL.new_initial_state()
+    for roll in (opening, opening.child(7), next(state for state in walk(FULL, 0) if is_later_roll(state))):
+        check_draws(backgammon, roll, 8000)
+    # In these games there are turns in which no checker can move or only one, by the higher die, the lower or
+    # half of a double; in which two are on the bar, or one to three outside; and with more than 120 actions.
+    for seed in (1, 6):
+        for state in walk(FULL, seed):
+            if state.current_player() >= 0:
+                check_draws(backgammon, state, 100 * len(state.legal_actions()))
 
 
-def count_outside(state: pyspiel.State) -> int:
-    """Returns how many of the mover's checkers are not at home."""
-    seat = state.current_player()
-    return int(backgammon.read(state)[25 * seat + 6 : 25 * seat + 25].sum())
+def is_later_roll(state: pyspiel.State) -> bool:
+    return state.is_chance_node() and state.move_number() > 0

@@ -87,6 +87,7 @@ UPSTREAM: dict[str, tuple[int, dict[str, Any], tuple[int, int] | None]] = {
 
 @pytest.mark.parametrize("name", games.TABLE)
 def test_variants_and_budgets_are_upstreams(name: str) -> None:
+    assert list(UPSTREAM) == list(games.TABLE)  # its order is that of the task ids
     spec = DECLARED[name]
     period, params, budget = UPSTREAM[name]
     found = spec.budget and (spec.budget.simulations, spec.budget.rollouts)
@@ -320,9 +321,7 @@ def test_descriptions_hold_what_the_seat_knows() -> None:
     while state.is_chance_node():
         state.apply_action(state.legal_actions()[0])
     assert describe(state, 0) == state.observation_string(0).strip("\n")
-
-
-def test_what_is_hidden_is_not_told() -> None:
+    # Nothing that is hidden is told.
     texts = {describe(reach(load("universal_poker"), [0, other]), 0) for other in (1, 5, 12, 23)}
     assert len(texts) == 1
 
@@ -370,6 +369,8 @@ def test_a_game_that_is_over_before_the_first_turn() -> None:
     assert env.reset(seed=2)[1]["legal_actions"]
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_game_of_oware_that_never_ends_is_a_fault() -> None:
     """OpenSpiel refuses oware's 1001st move. Players who capture as little as they can get there."""
     env = make(game="oware", params={"num_seeds_per_house": 5}, opponent="open", rules=False)

@@ -14,8 +14,12 @@ from game_gym.games import DECLARED
 from tests.game_gym import golden
 from tests.game_gym.play import make, pick
 
+MORE = [pytest.mark.families, pytest.mark.sample]
 
-@pytest.mark.parametrize("game", DECLARED)
+
+@pytest.mark.parametrize(
+    "game", [pytest.param(game, marks=MORE if game == "bridge" else []) for game in DECLARED]
+)
 def test_transcript_is_unchanged(game: str) -> None:
     assert golden.path(game).is_file(), "write it with: python -m tests.game_gym.golden"
     assert golden.path(game).read_text(encoding="utf-8") == golden.transcript(game)
@@ -40,7 +44,13 @@ def recorded_name(game: dict[str, Any]) -> str:
     return f"{game['protocol']}-{game['opponent']}-{game['task_id']}-{game['seed']}"
 
 
-@pytest.mark.parametrize("game", GAMES, ids=recorded_name)
+@pytest.mark.parametrize(
+    "game",
+    [
+        pytest.param(game, id=recorded_name(game), marks=MORE if game["protocol"] == "evaluate" else [])
+        for game in GAMES
+    ],
+)
 def test_recorded_game(game: dict[str, Any]) -> None:
     opponent = {"mcts": "mcts-python"}.get(game["opponent"], game["opponent"])
     env = make(task_id=game["task_id"], seeding=game["protocol"], opponent=opponent)

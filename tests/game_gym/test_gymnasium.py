@@ -1,4 +1,4 @@
-"""The environments pass Gymnasium's checker and are in its registry."""
+"""The environments pass Gymnasium's checker and are in its registry; RLlib's shows what is theirs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import warnings
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from game_gym.rllib import GameSpielRLlib
 from task_gym.errors import MissingPackageError
 from tests.game_gym.play import LEDUC
 
@@ -43,6 +45,8 @@ print("PIL" in sys.modules, "matplotlib.font_manager" in sys.modules)
 """
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_what_an_environment_costs_in_imports() -> None:
     command = [sys.executable, "-c", IMPORTS]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -58,3 +62,13 @@ def test_a_batch_needs_gymnasiums_modes_of_resetting(monkeypatch: pytest.MonkeyP
         gym.make_vec("GameSpiel-v0", num_envs=2, game="hex")
     envs = gym.make_vec("GameSpiel-v0", num_envs=2, game="hex", vectorization_mode="sync")
     assert list(envs.reset(seed=1)[1]["game"]) == ["hex", "hex"]
+
+
+def test_the_layout_of_rllib() -> None:
+    """Its masking modules read it. ``examples/rllib_ppo.py`` learns behind it."""
+    env = GameSpielRLlib({"game": "leduc_poker"})
+    seen, info = env.reset(seed=0)
+    assert seen["observations"].shape == (30,) and seen["action_mask"].dtype == np.float32
+    # Seat 0 moves first, and cannot fold when there is no bet.
+    assert seen["action_mask"].tolist() == [0, 1, 1] and info["legal_actions"] == [1, 2]
+    assert info["text"] == gym.make("GameSpiel-v0", game="leduc_poker").reset(seed=0)[0]

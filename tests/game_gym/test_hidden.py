@@ -102,8 +102,14 @@ WAYS: dict[str, tuple[Resampler, ...]] = {
 #: drawn before they are turned up, so that nothing is there to be told.
 NOTHING_DRAWN_AHEAD = "solitaire"
 
+#: The first variant is in `make test`, and where it is dear in no quicker loop.
+MARKS: dict[tuple[str, int], Any] = {(name, 0): [] for name in WAYS}
+MARKS["bridge", 0] = [pytest.mark.families, pytest.mark.sample]
+
 CASES = [
-    pytest.param(name, DECLARED[name].params(config), way, marks=[pytest.mark.families] if config else [])
+    pytest.param(
+        name, DECLARED[name].params(config), way, marks=MARKS.get((name, config), pytest.mark.families)
+    )
     for name, ways in WAYS.items()
     for config in range(DECLARED[name].variants)
     for way in ways

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha1
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from game_gym.opponents.mcts_fast import GAMES
 from game_gym.spec import Variant
 from task_gym.errors import OpponentError
 from task_gym.opponents import make_opponent
-from task_gym.seeding import Stream
+from tests.game_gym.fast_rules import walk
 from tests.game_gym.play import load, make, see
 
 pytestmark = pytest.mark.numba
@@ -35,31 +36,18 @@ pytestmark = pytest.mark.numba
 OTHELLO = load("othello")
 
 
-def play(variant: Variant, moves: int, seed: int) -> pyspiel.State:
-    """Returns a state where a player is to move, after some random moves."""
-    stream = Stream(seed)
-    state = variant.game.new_initial_state()
-    while state.is_chance_node() or state.move_number() < moves:
-        move(state, stream)
-    return state
-
-
-def move(state: pyspiel.State, stream: Stream) -> None:
-    """Makes a random move, or chance's."""
-    if state.is_chance_node():
-        actions, probabilities = zip(*state.chance_outcomes(), strict=True)
-        state.apply_action(actions[stream.weighted(probabilities)])
-    else:
-        state.apply_action(stream.choice(state.legal_actions()))
+def play(moves: int, seed: int) -> pyspiel.State:
+    """Returns a state of othello after some random moves."""
+    return next(islice(walk(OTHELLO.game, seed), moves, None))
 
 
 def find_narrow(variant: Variant) -> pyspiel.State:
     """Returns a state in the middle of a game with few actions, each of which a short search visits."""
-    stream, state, found = Stream(5), variant.game.new_initial_state(), []
-    while not state.is_terminal():
-        if not state.is_chance_node() and 4 <= len(state.legal_actions()) <= 8:
-            found.append(state.clone())
-        move(state, stream)
+    found = [
+        state.clone()
+        for state in walk(variant.game, 5)
+        if state.current_player() >= 0 and 4 <= len(state.legal_actions()) <= 8
+    ]
     return found[len(found) // 2]
 
 
@@ -100,7 +88,7 @@ def best_result(state: pyspiel.State) -> float:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_game_that_it_can_finish_is_played_perfectly(seed: int) -> None:
-    state = play(OTHELLO, 54, seed)
+    state = play(54, seed)
     bot = make_opponent("mcts-fast:20000", OTHELLO.game, OTHELLO.spec, state.current_player())
     bot.restart(0)
     after = state.child(bot.act(see(OTHELLO, state)))
@@ -108,8 +96,8 @@ def test_a_game_that_it_can_finish_is_played_perfectly(seed: int) -> None:
 
 
 def test_a_move_follows_from_seed_and_number_alone() -> None:
-    state = play(OTHELLO, 10, seed=2)
-    later = play(OTHELLO, 20, seed=2)
+    state = play(10, seed=2)
+    later = play(20, seed=2)
 
     def act(seed: int) -> int:
         bot = make_opponent("mcts-fast:30x2", OTHELLO.game, OTHELLO.spec, 0)
@@ -165,7 +153,7 @@ def test_a_full_tree_is_searched_on() -> None:
     scope = {**vars(tree), **{word: getattr(othello, word) for word in tree._RULES}, "MOST_NODES": 12}
     for function in (tree._roll_out, tree._search):
         scope[function.__name__] = tree._bind(function, scope, "full")
-    state = play(OTHELLO, 57, seed=3)
+    state = play(57, seed=3)
     legal = state.legal_actions()
     assert 2 <= len(legal) <= 11
     chosen = scope["_search"](othello.read(state), 2000, 1, 1.414, make_noise(1))
@@ -249,7 +237,3 @@ def test_the_best_move_is_found(search: Any, name: str, seat: int) -> None:
     state = np.array([seat, 0, *(sign * pay for pair in pays for pay in pair), *chances], dtype=np.int64)
     for seed in range(20):
         assert search(state, 2000, 1, 1.414, make_noise(seed)) == best
-
-
-def test_games_that_declare_no_utility_end_at_1() -> None:
-    assert tree.utility(np.zeros(1, dtype=np.int64)) == 1.0

@@ -129,16 +129,6 @@ def test_names_that_begin_with_ids_begin_with_labels() -> None:
 tensors = functools.partial(wrapped, TensorObservation)
 
 
-def test_kuhn_in_full() -> None:
-    # Seat (2), own card (3), then for each of three moves pass or bet (2): passed to, with a king.
-    env = tensors(game="kuhn_poker", opponent="first")
-    seed = next(s for s in range(1, 50, 2) if "card: K" in env.reset(seed=s)[1]["text"])  # seat 1
-    tensor, info = env.reset(seed=seed)
-    assert tensor.dtype == np.float32
-    assert tensor.tolist() == [0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0]
-    assert info["text"].startswith("# Game Rules") and info["legal_actions"] == [0, 1]
-
-
 def test_the_information_state_is_preferred_and_open_games_show_the_position() -> None:
     state = pyspiel.load_game("leduc_poker").new_initial_state()
     assert len(state.information_state_tensor(0)) == 30 and len(state.observation_tensor(0)) == 16

@@ -177,6 +177,23 @@ def test_arguments_and_options() -> None:
     assert mixed.agents == ["player_0", "player_1"] and len(mixed.possible_agents) == 4
 
 
+def test_skrl_wraps_several_agents_as_they_are() -> None:
+    """And ``examples/skrl_ppo.py`` wraps an environment."""
+    skrl = pytest.importorskip("skrl.envs.wrappers.torch", reason="skrl is not installed")
+    import torch
+
+    env = skrl.wrap_env(
+        games.parallel_env(game="kuhn_poker", observation="tensor", mask="info"), verbose=False
+    )
+    observations, infos = env.reset()
+    assert env.possible_agents == ["player_0", "player_1"]
+    assert [tuple(seen.shape) for seen in observations.values()] == [(1, 11), (1, 11)]
+    masks = {agent: infos[agent]["action_mask"] for agent in env.possible_agents}
+    actions = {agent: torch.tensor([[int(mask.argmax())]]) for agent, mask in masks.items()}
+    _, rewards, *_ = env.step(actions)
+    assert {agent: float(reward) for agent, reward in rewards.items()} == {"player_0": 0.0, "player_1": 0.0}
+
+
 BOTH_KINDS = pytest.mark.parametrize("make", [games.env, games.parallel_env])
 
 

@@ -7,15 +7,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from game_gym.backends import AffinetesBackend
 from task_gym.errors import ArgumentError, BackendError, OpponentError
-from task_gym.remote import Failure, Reply
 from tests.game_gym.play import LEDUC, make
 from tests.game_gym.test_golden import SESSION
 from tests.task_gym.remote.stub import (
@@ -29,6 +25,7 @@ from tests.task_gym.remote.stub import (
     hang_up,
     opened,
     result,
+    run_stub,
     slow,
     status,
 )
@@ -36,26 +33,16 @@ from tests.task_gym.remote.stub import (
 pytest.importorskip("affinetes")
 
 
-@contextmanager
-def serve() -> Iterator[Stub]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
-        patch.setattr("task_gym.remote.connection.SHORTEST", 0.05)
-        server = Stub()
-        yield server
-        server.close()
-
-
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    with serve() as server:
+    with run_stub() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def server_and_env() -> Iterator[tuple[Stub, Any]]:
     """A server and an environment on it, which faults leave as they were."""
-    with serve() as server:
+    with run_stub() as server:
         yield server, remote(server)
 
 
@@ -129,7 +116,12 @@ FAULTS |= {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+WAITS = [pytest.mark.launch, pytest.mark.sample]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=WAITS if name == "slow" else []) for name in FAULTS]
+)
 def test_a_fault_in_a_step_ends_the_episode_and_the_next_is_clean(
     name: str, server_and_env: tuple[Stub, Any]
 ) -> None:
@@ -150,21 +142,6 @@ def test_a_response_without_an_end_is_given_up(stub: Stub, monkeypatch: pytest.M
     stub.faults = [None, result({**opened("e1"), "observation": "x" * 2000})]
     assert "sent more than 2000 bytes" in play(env)[3]["fault"]
     check_clean(env)
-
-
-def test_a_forfeit_of_another_seat_places_it_last() -> None:
-    """Returns of 3 and 3 are a draw, or a win if the other seat gave the game up: it is last then."""
-    backend: Any = AffinetesBackend(object(), "openenv", True)  # type: ignore[arg-type]
-    backend._variant = SimpleNamespace(players=2, zero_sum=False, low=0.0, high=10.0)
-    for score, ended, fits in (
-        (0.5, "draw", True),
-        (1.0, "win", True),
-        (1.0, "draw", False),
-        (0.0, "loss", False),
-    ):
-        reply = Reply("", score, True, False, "e1", {"result": ended, "success": score > 0.5})
-        with nullcontext() if fits else pytest.raises(Failure, match="the server states"):
-            backend._check_ending(reply, score, [3.0, 3.0], "draw")
 
 
 def test_recorded_sessions_are_played_as_here(stub: Stub) -> None:
@@ -244,6 +221,8 @@ def test_what_a_server_cannot_do_is_a_named_error(stub: Stub) -> None:
         remote(stub, opponent="first").reset(seed=0)
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_the_requests_of_a_round_are_under_way_together(stub: Stub) -> None:
     pytest.importorskip("torch")
     from gamespiel.agents.vec_env import TextVecEnv

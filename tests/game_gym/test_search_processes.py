@@ -19,7 +19,6 @@ from game_gym.opponents.search_processes import ProcessBot, choose
 from task_gym.errors import OpponentError
 from task_gym.opponents import Seating, make_opponent, playing_name
 from task_gym.processes import share_cores, shares_cores
-from tests.task_gym.test_processes import check_all_end
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +45,8 @@ def play(game: str, opponent: str) -> list[Any]:
     return found
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 @pytest.mark.parametrize(
     ("game", "opponent"), [("tic_tac_toe", "mcts-python:12x2"), ("leduc_poker", "ismcts:10x2")]
 )
@@ -79,6 +80,8 @@ class Broken:
         pass
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
@@ -152,19 +155,6 @@ def test_openspiels_search_stays_out_of_games_in_python(text: str) -> None:
     for name in ("mcts:9", "mcts-fast:9", "ismcts:9"):
         with pytest.raises(OpponentError, match=r"allowed( there)?: 'mcts-python'"):
             make_opponent(name, game, spec, 0)
-
-
-@pytest.mark.launch
-def test_processes_end_with_the_one_that_asks() -> None:
-    """Also if it is killed: then their input ends."""
-    code = (
-        "import time\n"
-        "from tests.game_gym.test_search_processes import run_in_thread, play, search_processes\n"
-        "run_in_thread(lambda: play('tic_tac_toe', 'mcts-python:4x1'))\n"
-        "print('pids', search_processes._spare[0].pid, flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    check_all_end(code, 1)
 
 
 def test_a_search_that_may_end_its_process_is_refused_without_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import game_gym  # noqa: F401  # registers the environments
@@ -19,8 +19,6 @@ from game_gym import exact
 from game_gym.conversation import refusal_message, system_message, turn_message
 from game_gym.games import TABLE
 from game_gym.prompts import (
-    SeatView,
-    render,
     with_choices,
     without_choices,
 )
@@ -31,19 +29,11 @@ from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.games import play_game
 from task_gym.errors import ArgumentError, EpisodeError, GameError, IllegalActionError
 from task_gym.wrappers import Conversation, ConversationText
-from tests.game_gym.play import LEDUC, load, make, reach
-
-KUHN = load("kuhn_poker", players=2)
-
-
-def test_a_seat_view_shows_what_the_environment_would() -> None:
-    view = SeatView(KUHN, 0, rules=True)
-    view.state = state = reach(KUHN, (1, 2))
-    assert view.text() == render(KUHN, state, 0)
-    assert view.legal_actions() == [0, 1]
-    assert view.action_names() == ["Pass", "Bet"]
+from tests.game_gym.play import LEDUC, make, reach
+from tests.game_gym.test_conformance import COMMON
 
 
+@settings(max_examples=30)
 @given(st.text(), st.dictionaries(st.integers(0, 99), st.text(), min_size=1))
 def test_the_list_is_found_whatever_state_and_names_hold(state: str, named: dict[int, str]) -> None:
     legal, names = list(named), list(named.values())
@@ -256,7 +246,12 @@ class Model:
         return self.given[-1], Usage()
 
 
-@pytest.mark.parametrize("index", range(len(TABLE)))
+MORE = [pytest.mark.families, pytest.mark.sample]
+
+
+@pytest.mark.parametrize(
+    "index", [pytest.param(index, marks=[] if name in COMMON else MORE) for index, name in enumerate(TABLE)]
+)
 def test_it_is_the_conversation_that_evaluate_has(index: int) -> None:
     """The same replies to both, illegal ones and three in a row among them, until the game is over."""
     task_id, rng = index * 100_000_000 + 3, random.Random(index)

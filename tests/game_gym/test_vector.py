@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import random
-from dataclasses import replace
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import data_equivalence
 
-from game_gym.backends import Positions, is_small
+from game_gym.backends import Positions
 from game_gym.columns import mark_legal
 from game_gym.env import GameSpielEnv
-from game_gym.games import DECLARED, TABLE
-from game_gym.spec import load_variant
-from game_gym.task import CONFIGS
 from task_gym import opponents
 from task_gym.errors import OpponentActionError
 from tests.game_gym.play import Fixed
-
-WHOLE = [(0, len(TABLE) * CONFIGS - 1)]
-
-
-@pytest.mark.launch
-def test_processes_of_gymnasium_play_the_same() -> None:
-    """Games of many kinds, which end or are cut."""
-    build = functools.partial(gym.make, "game_gym:GameSpiel-v0", task_ids=WHOLE, rules=False, max_turns=3)
-    with (
-        contextlib.closing(gym.vector.SyncVectorEnv([build] * 2)) as one,
-        contextlib.closing(gym.vector.AsyncVectorEnv([build] * 2, shared_memory=False)) as several,
-    ):
-        seen = [vector.reset(seed=1) for vector in (one, several)]
-        for _ in range(60):
-            assert data_equivalence(*seen)
-            actions = seen[0][-1]["action_mask"].argmax(axis=1)
-            seen = [vector.step(actions) for vector in (one, several)]
 
 
 @pytest.mark.parametrize(("legal", "actions"), [
@@ -96,14 +71,6 @@ def test_the_games_are_those_of_one_environment(arguments: dict[str, Any], room:
     sharing, alone = pair(room, **arguments)
     for seed in range(60):
         assert play(sharing, seed, looks=seed % 3 == 0) == play(alone, seed, looks=seed % 3 == 0), seed
-
-
-def test_small_games() -> None:
-    """Kuhn: 2 actions in 3 moves and 3 cards twice are 72 histories. Tic-tac-toe has few boards."""
-    small = [name for name, spec in DECLARED.items() if is_small(load_variant(spec, spec.params(0)))]
-    assert small == ["leduc_poker", "kuhn_poker", "tic_tac_toe"]
-    spec = replace(DECLARED["tic_tac_toe"], state_key=None)
-    assert not is_small(load_variant(spec, {}))  # 9**9 histories are 387 million
 
 
 def test_an_opponent_is_checked_as_ever(registry: None) -> None:

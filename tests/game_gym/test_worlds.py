@@ -107,6 +107,8 @@ def test_gin_rummy_draws_every_unseen_card_equally_often() -> None:
     assert all(abs(count - draws * share) < margin for count in seen.values())
 
 
+@pytest.mark.families
+@pytest.mark.sample
 def test_bridge_deals_the_other_hands_anew() -> None:
     state = next(turns(load("bridge").game, 1))
     state.apply_action(state.legal_actions()[3])

@@ -34,16 +34,13 @@ from task_gym.wrappers import (
 )
 from tests.game_gym.play import finish
 from tests.task_gym.scripts import Script, turn
+from tests.task_gym.test_chat import words
 
 Wrap = Callable[[Any], Any]
 
 
 def encode(text: str) -> list[int]:
     return list(text.encode())
-
-
-def words(chat: Any) -> int:
-    return sum(len(message["content"].split()) for message in chat)
 
 
 def tokens(env: Any) -> Any:
@@ -138,7 +135,7 @@ def test_the_spec_makes_it_again(wrap: Wrap) -> None:
 @every
 def test_a_copy_made_in_mid_game_continues_identically(wrap: Wrap) -> None:
     env = wrap(gym.make("GameSpiel-v0", game="leduc_poker"))
-    for seed in range(6):
+    for seed in range(4):
         _, info = env.reset(seed=seed)
         env.step(99)
         *_, info = env.step(info["legal_actions"][-1])

@@ -56,13 +56,6 @@ def test_train_is_of_the_tiny_preset_with_overrides(calls: Calls) -> None:
     assert (calls[1][0].run.seed, calls[1][0].env.task_id) == (3, None)
 
 
-def test_resume_takes_the_runs_own_config(calls: Calls, tmp_path: Path) -> None:
-    save(from_dict({"gamma": 0.5, "seed": 9}), tmp_path / "config.yaml")
-    for flag in ("--resume", "--resume_from"):
-        main(["train", flag, str(tmp_path), "--ppo.num_train_steps", "7"])
-    assert calls == [(from_dict({"gamma": 0.5, "seed": 9, "num_train_steps": 7}), tmp_path)] * 2
-
-
 def test_eval_of_a_checkpoint_and_of_an_agent(calls: Calls, tmp_path: Path) -> None:
     save(from_dict({"game": "leduc_poker", "gamma": 0.5}), tmp_path / "config.yaml")
     options = ["--checkpoint", str(tmp_path), "--opponent", "mcts:10", "--exact", "--env.rules=false"]
@@ -77,14 +70,19 @@ def test_eval_of_a_checkpoint_and_of_an_agent(calls: Calls, tmp_path: Path) -> N
     ]
 
 
-def test_from_takes_the_runs_own_config_and_a_new_folder(calls: Calls, tmp_path: Path) -> None:
+def test_resume_and_from_take_the_runs_own_config(calls: Calls, tmp_path: Path) -> None:
+    """``--from`` has a folder of its own."""
     save(from_dict({"gamma": 0.5, "seed": 9, "output_dir": "old"}), tmp_path / "config.yaml")
     (tmp_path / "mine.json").write_text('{"output_dir": "of a file"}')
+    for flag in ("--resume", "--resume_from"):
+        main(["train", flag, str(tmp_path), "--ppo.num_train_steps", "7"])
     main(["train", "--from", str(tmp_path), "--env.game", "kuhn_poker", "--seed", "1"])
     main(["train", "--from", str(tmp_path), "--output_dir", "new"])
     main(["train", "--from", str(tmp_path), "--config", str(tmp_path / "mine.json")])
+    resumed = from_dict({"gamma": 0.5, "seed": 9, "output_dir": "old", "num_train_steps": 7})
     start = {"gamma": 0.5, "init_from": str(tmp_path)}
-    assert calls == [
+    assert calls[:2] == [(resumed, tmp_path)] * 2
+    assert calls[2:] == [
         (from_dict(start | {"game": "kuhn_poker", "seed": 1}), None),
         (from_dict(start | {"seed": 9, "output_dir": "new"}), None),
         (from_dict(start | {"seed": 9, "output_dir": "of a file"}), None),
@@ -103,18 +101,18 @@ def test_another_model_trains_with_the_defaults_on_the_presets_tasks(calls: Call
     )
     assert "some/model takes the defaults: " in lines[-1]
     assert "ppo.learning_rate 1e-05, " in lines[-1] and "batch_size 8" not in lines[-1]
-
-
-def test_another_model_with_a_preset_or_another_choice_of_tasks(calls: Calls) -> None:
-    main(["train", "--model.model_name", "some/model", "--env.game", "hex"])
-    main(["train", "--model.model_name", "some/model", "--env", "trace"])
-    main(["train", "--model.model_name", "some/model", "--preset", "tiny"])
+    # With another choice of tasks, with a preset, and with tiny itself; an evaluation gets no preset either.
+    calls.clear()
+    for more in (["--env.game", "hex"], ["--env", "trace"], ["--preset", "tiny"]):
+        main(["train", "--model.model_name", "some/model", *more])
     main(["train", "--model.model_name", "tiny"])
-    hexed, traced, named, tiny = (config for config, _ in calls)
-    assert hexed == from_dict({"model_name": "some/model", "game": "hex"})
-    assert (traced.env.family, traced.env.task_ids) == ("classes", ((0, 479999),))
-    assert traced.ppo.learning_rate == 1e-5
-    assert named.ppo.learning_rate == 4e-3 and tiny == resolve("tiny")
+    main(["eval", "--model.model_name", "some/model", "--env.game", "hex"])
+    hexed, traced, named, tiny, evaluated = calls
+    assert hexed == (from_dict({"model_name": "some/model", "game": "hex"}), None)
+    assert evaluated.config == hexed[0]
+    assert (traced[0].env.family, traced[0].env.task_ids) == ("classes", ((0, 479999),))
+    assert traced[0].ppo.learning_rate == 1e-5
+    assert named[0].ppo.learning_rate == 4e-3 and tiny == (resolve("tiny"), None)
 
 
 PLAYERS = "--agent must be random, first, or mcts or ismcts, also with :SIMS[xROLLOUTS]; or openai:MODEL@URL"
@@ -187,20 +185,9 @@ def read_help(line: str, capsys: Capsys) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("line", "first_words"), [("--help", list(COMMANDS)), ("train --help", ["model", "ppo", "env", "run"])]
-)
-def test_help_fits_one_screen(
-    line: str, first_words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capsys
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = read_help(line, capsys).splitlines()
-    assert len(lines) <= 40 and max(map(len, lines)) <= 80
-    starts = [words.split()[0] for words in lines if words.startswith("  ")]
-    assert [starts.count(word) for word in first_words] == [1] * len(first_words)
-
-
-def test_help_names_every_preset_and_of_a_section_every_key(capsys: Capsys) -> None:
+def test_help_names_every_command_preset_and_key(capsys: Capsys) -> None:
+    listed = [line.split()[0] for line in read_help("--help", capsys).splitlines() if line.startswith("  ")]
+    assert set(COMMANDS) <= set(listed)
     words = " ".join(read_help("train --help", capsys).split())
     assert f"presets: {', '.join(presets())} configuration" in words  # none is marked as not built
     for section, keys in KEYS.items():
@@ -209,41 +196,6 @@ def test_help_names_every_preset_and_of_a_section_every_key(capsys: Capsys) -> N
         assert max(map(len, text.splitlines())) <= 80
     for line in ("--help gamma", "train --help ppo.gamma", "schema -h gamma"):
         assert read_help(line, capsys).startswith("  --ppo.gamma\n      discount; a number [1.0]\n")
-
-
-def test_the_first_line_comes_before_the_libraries_are_loaded(calls: Calls, capsys: Capsys) -> None:
-    main(["train"])
-    assert capsys.readouterr().out == "loading PyTorch and transformers\nconfiguration: preset tiny\n"
-    main(["eval", "--agent", "random"])  # plays without them
-    assert capsys.readouterr().out == "configuration: preset tiny\n"
-
-
-@pytest.mark.usefixtures("calls")
-@pytest.mark.parametrize(
-    ("line", "layers"),
-    [
-        ("train", "preset tiny"),
-        ("train --env trace", "preset tiny-trace, --env.env_type"),
-        ("train --seed 1 --ppo.gamma 1 --ppo.gamma=0.9", "preset tiny, --run.seed, --ppo.gamma"),
-        ("train --config b.yaml a.json --config b.yaml", "defaults, b.yaml, a.json, b.yaml"),
-        ("train --preset qwen3-4b --config a.json", "preset qwen3-4b, a.json"),
-        ("train --from run --seed 1", "of run, --run.seed, --run.init_from"),
-        ("eval --checkpoint run --opponent mcts", "of run, --env.opponent"),
-        ("eval --env trace --agent first", "defaults, --env.env_type"),
-        # A named model gets no preset: tiny would leave the rules out of its prompts.
-        ("eval --model.model_name x --env.game hex", "defaults, --model.model_name, --env.game"),
-        ("eval --model.model_name tiny --env.game hex", "preset tiny, --model.model_name, --env.game"),
-        ("eval --preset qwen3-4b --env.game hex", "preset qwen3-4b, --env.game"),
-    ],
-)
-@pytest.mark.usefixtures("here")
-def test_a_line_names_the_layers_in_force(line: str, layers: str, capsys: Capsys) -> None:
-    Path("run").mkdir()
-    save(Config(), Path("run/config.yaml"))
-    Path("a.json").write_text("{}")
-    Path("b.yaml").write_text("")
-    assert main(line.split()) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"configuration: {layers}"
 
 
 def test_hints_name_the_command_as_it_was_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,9 +239,18 @@ def prepare(cores: int, others: float | None, environ: dict[str, str], patch: py
 
 
 def test_pages_are_large_and_threads_spin_if_cores_are_free_unless_the_user_says_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A container has 2 of 16 cores: 14 threads beside it leave them free, and 15 do not."""
+    file = tmp_path / "loadavg"  # whose fourth field counts the reader too
+    for text, running in (
+        ("0.50 0.40 0.30 3/210 4711\n", 2),
+        ("", None),
+        ("0.5 0.4 0.3 many/210 4711", None),
+    ):
+        file.write_text(text)
+        assert torch_environ.count_running(file) == running
+    assert torch_environ.count_running(tmp_path / "absent") is None
     pages = {"THP_MEM_ALLOC_ENABLE": "1"}
     passive = pages | {"OMP_WAIT_POLICY": "PASSIVE"}
     for cores, others in ((2, 0), (2, 0.2), (16, 14)):
@@ -302,17 +263,6 @@ def test_pages_are_large_and_threads_spin_if_cores_are_free_unless_the_user_says
     assert prepare(2, None, dict(small), monkeypatch) == passive | small
 
 
-def test_running_threads_are_counted_if_the_system_tells(tmp_path: Path) -> None:
-    """The file's fourth field counts the reader too."""
-    file = tmp_path / "loadavg"
-    assert torch_environ.count_running(file) is None
-    file.write_text("0.50 0.40 0.30 3/210 4711\n")
-    assert torch_environ.count_running(file) == 2
-    for text in ("", "0.50 0.40", "0.5 0.4 0.3 many/210 4711"):
-        file.write_text(text)
-        assert torch_environ.count_running(file) is None
-
-
 @pytest.mark.parametrize("script", ["train.py", "eval.py"])
 def test_outside_the_environment_it_says_how_to_enter(script: str) -> None:
     """-S leaves out what is installed."""
@@ -322,3 +272,31 @@ def test_outside_the_environment_it_says_how_to_enter(script: str) -> None:
     )
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == "gymnasium is not installed here; run: make setup && . .venv/bin/activate\n"
+
+
+@pytest.mark.usefixtures("calls")
+@pytest.mark.parametrize(
+    ("line", "layers"),
+    [
+        ("train", "preset tiny"),
+        ("train --env trace", "preset tiny-trace, --env.env_type"),
+        ("train --seed 1 --ppo.gamma 1 --ppo.gamma=0.9", "preset tiny, --run.seed, --ppo.gamma"),
+        ("train --config b.yaml a.json --config b.yaml", "defaults, b.yaml, a.json, b.yaml"),
+        ("train --preset qwen3-4b --config a.json", "preset qwen3-4b, a.json"),
+        ("train --from run --seed 1", "of run, --run.seed, --run.init_from"),
+        ("eval --checkpoint run --opponent mcts", "of run, --env.opponent"),
+        ("eval --env trace --agent first", "defaults, --env.env_type"),
+        # A named model gets no preset: tiny would leave the rules out of its prompts.
+        ("eval --model.model_name x --env.game hex", "defaults, --model.model_name, --env.game"),
+        ("eval --model.model_name tiny --env.game hex", "preset tiny, --model.model_name, --env.game"),
+        ("eval --preset qwen3-4b --env.game hex", "preset qwen3-4b, --env.game"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_a_line_names_the_layers_in_force(line: str, layers: str, capsys: Capsys) -> None:
+    Path("run").mkdir()
+    save(Config(), Path("run/config.yaml"))
+    Path("a.json").write_text("{}")
+    Path("b.yaml").write_text("")
+    assert main(line.split()) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"configuration: {layers}"

@@ -212,7 +212,7 @@ def test_a_policy_of_its_own_has_the_defaults_of_the_configuration() -> None:
     }
 
 
-def test_keys_and_values_of_a_file_are_named_together() -> None:
+def test_keys_values_and_contradictions_are_named_together() -> None:
     with pytest.raises(MistakesError) as raised:
         from_dict({"opponnent": "x", "ppo": {"gama": 1, "lam": 2, "batch_size": 0}, "model": 3}, "a.json")
     assert str(raised.value).splitlines() == [
@@ -225,6 +225,13 @@ def test_keys_and_values_of_a_file_are_named_together() -> None:
     ]
     kinds = [UnknownKeyError] * 2 + [InvalidValueError] * 3
     assert [type(mistake) for mistake in raised.value.mistakes] == kinds
+    # Keys that contradict each other.
+    with pytest.raises(MistakesError) as raised:
+        from_dict({"use_4bit": True, "use_8bit": True, "env_mode": "url", "use_vllm": True, "think": True})
+    assert [str(mistake).partition(" needs ")[0].partition(":")[0] for mistake in raised.value.mistakes] == [
+        "model.use_4bit and model.use_8bit contradict each other", "env.think = true",
+        "env.env_mode = 'url'", "run.use_vllm",
+    ]  # fmt: skip
 
 
 def test_a_union_is_one_mistake_and_each_part_of_a_list_is_its_own() -> None:
@@ -235,9 +242,8 @@ def test_a_union_is_one_mistake_and_each_part_of_a_list_is_its_own() -> None:
     ]
     with pytest.raises(MistakesError) as raised:
         from_dict({"stages": stages})
-    assert [
-        str(mistake).partition("stages")[2].partition(", not")[0] for mistake in raised.value.mistakes
-    ] == [
+    mistakes = raised.value.mistakes
+    assert [str(each).partition("stages")[2].partition(", not")[0] for each in mistakes] == [
         "[0].name is missing: text",
         "[0].opponent.first must be above 0",
         "[0].threshold must be at least 0 and at most 1",
@@ -259,31 +265,13 @@ def test_files_options_and_flags_are_read_together(here: Path, capsys: pytest.Ca
     assert lines[1].startswith("  unknown preset 'tinny'; did you mean 'tiny'?")
     assert lines[4] == "  config file 'no.json' cannot be read: No such file or directory"
     assert lines[5] == "  --run.seed must be an integer, not 'x'"
-
-
-def test_unknown_flags_are_named_together_and_their_values_are_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "mine.json").write_text('{"gama": 1}')
-    line = ["train", "--lr", "3", "stray", "--pressets=tiny", "--ppo.lam", "x", "--config"]
-    assert main([*line, str(tmp_path / "mine.json")]) == 2
-    assert [entry.split(";")[0] for entry in capsys.readouterr().err.splitlines()] == [
-        "gamespiel: 5 mistakes:",
-        "  unknown option '--lr'",
-        "  unknown argument 'stray'",
-        "  unknown option '--pressets'",
-        f"  unknown section or key in {tmp_path / 'mine.json'}: 'gama'",
-        "  --ppo.lam must be a number, not 'x'",
-    ]
-
-
-def test_keys_that_contradict_each_other_are_named_together() -> None:
-    with pytest.raises(MistakesError) as raised:
-        from_dict({"use_4bit": True, "use_8bit": True, "env_mode": "url", "use_vllm": True, "think": True})
-    assert [str(mistake).partition(" needs ")[0].partition(":")[0] for mistake in raised.value.mistakes] == [
-        "model.use_4bit and model.use_8bit contradict each other", "env.think = true",
-        "env.env_mode = 'url'", "run.use_vllm",
-    ]  # fmt: skip
+    # The values of unknown flags are no mistakes of their own.
+    line = ["train", "--lr", "3", "stray", "--pressets=tiny", "--ppo.lam", "x", "--config", "mine.json"]
+    assert main(line) == 2
+    lines = [entry.partition(";")[0] for entry in capsys.readouterr().err.splitlines()]
+    assert lines[:3] == ["gamespiel: 6 mistakes:", "  unknown option '--lr'", "  unknown argument 'stray'"]
+    assert lines[3] == "  unknown option '--pressets'"
+    assert lines[6] == "  --ppo.lam must be a number, not 'x'"
 
 
 def test_long_lists_and_numbers_are_cut() -> None:

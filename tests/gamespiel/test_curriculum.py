@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from tests.gamespiel.runs import quiet, rows_of, small, staged, train_quietly
 FILES = Path(__file__).parents[1] / "data" / "configs"
 THREE = FILES / "curriculum.json"
 STEPS = 7
-SHORT = {"ppo__num_train_steps": str(STEPS)}
+SHORT = {"ppo__num_train_steps": str(STEPS), "run__exact_every": "0"}
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +48,8 @@ def starts_of(config: Config) -> Starts:
     return starts
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_stages_follow_one_another_and_rows_say_so(run: Path) -> None:
     rows = read_rows(run / "metrics.jsonl")
     stages = [row["curriculum/stage"] for row in rows]
@@ -74,6 +75,8 @@ def test_stages_follow_one_another_and_rows_say_so(run: Path) -> None:
     assert any("rollout/against/random/episodes" in row for row in rows)
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_the_number_of_environments_changes_nothing(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,16 +91,15 @@ def test_the_number_of_environments_changes_nothing(
     assert kept == [{key: row[key] for key in own} for row, own in zip(rows_of(other), kept, strict=True)]
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_it_resumes_from_both_sides_of_a_promotion(run: Path, tmp_path: Path) -> None:
     stages = [0, *(row["curriculum/stage"] for row in rows_of(run))]
     promoted = [step for step in range(1, STEPS + 1) if stages[step] != stages[step - 1]]
     assert len(promoted) == 2
     for step in (promoted[0] - 1, promoted[1]):
-        runs.assert_repeated(run, tmp_path / f"from-{step}", step)
-
-
-def test_a_checkpoint_without_samplers_is_refused(run: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(run, tmp_path / "run")
+        copy = tmp_path / f"from-{step}"
+        runs.assert_repeated(run, copy, step)
     (checkpoint.find(copy) / checkpoint.SAMPLERS).unlink()
     with pytest.raises(checkpoint.CheckpointError, match=r"samplers\.json is missing"):
         runs.resume(copy)
@@ -135,14 +137,25 @@ def test_games_by_index_take_the_place_of_the_stages_tasks() -> None:
     assert games == {"liars_dice", "leduc_poker"}
 
 
-def test_a_level_beside_task_ids_is_of_all_traces() -> None:
-    stages = [{"name": "some", "task_ids": [1, 2, 3]}, {"name": "level 3", "level": 3}]
-    config = from_dict({"env_type": "trace", "sampler": "uniform", "stages": stages})
+@pytest.mark.trains
+@pytest.mark.sample
+def test_levels_of_traces_are_stages() -> None:
+    """A level beside task ids is of all traces. One score above 0 ends the first stage."""
+    stages = [
+        {"name": "some", "task_ids": [1, 2, 3], "threshold": 0.01, "min_episodes": 1},
+        {"name": "level 2", "level": 2},
+    ]
+    section = {"stages": stages, "progression_window": 1, "success_scores": {"1": 0, "2": 0, "3": 0}}
+    config = from_dict({"env_type": "trace", "failure_replay_prob": 0, **section})
     assert add_stage_tasks(config) == config
-    env = environments.make_one_env(config.env)
-    for start in starts_of(config).draw(0, range(4)):
+    env, starts = environments.make_one_env(config.env), starts_of(config)
+    for step in range(2):
+        (start,) = starts.draw(step, [0])
         info = env.reset(seed=start.seed, options=start.options)[1]
-        assert info["task_id"] in (1, 2, 3) if start.note == (0,) else info["level"] == 3
+        assert info["task_id"] in (1, 2, 3) if step == 0 else info["level"] == 2
+        info = env.step(info["legal_actions"][0])[4]
+        starts.record([start], [info | {"score": 0.1, "success": False}])
+    assert starts.metrics()["curriculum/name"] == "level 2"
 
 
 GROUPS = [{"name": "one", "opponent": "first"}, {"name": "other", "opponent": "random"}]
@@ -172,11 +185,10 @@ def test_errors_before_a_run(keys: dict[str, Any], error: type[TaskGymError], me
 
 
 def test_stages_replay_failures_unless_told_otherwise() -> None:
-    stages = {"stages": [{"name": "a"}]}
-    for section, share in (({}, 0.0), (stages, 0.3), (stages | {"failure_replay_prob": 0}, 0.0)):
-        config = from_dict({"curriculum": section, "env": {"game": "kuhn_poker"}})
-        starts = make_starts(config)
-        assert config.curriculum.replays == share
+    stages = {"game": "kuhn_poker", "stages": [{"name": "a"}]}
+    for keys, share in (({}, 0.0), (stages, 0.3), (stages | {"failure_replay_prob": 0}, 0.0)):
+        starts = make_starts(from_dict(keys))
+        assert from_dict(keys).curriculum.replays == share
         assert (starts is not None and starts.failures is not None) == (share > 0)
 
 
@@ -199,40 +211,7 @@ def test_other_samplers_take_the_stages_as_groups() -> None:
         assert starts.metrics()[metric] == value
 
 
-def test_success_scores_are_by_game_or_task(tmp_path: Path) -> None:
-    """2048 never passes 0.5: with a score of its own it can be a success."""
-    overrides = [
-        ("curriculum.stages", '[{"name": "a", "threshold": 0.5, "min_episodes": 1}, {"name": "b"}]'),
-        ("curriculum.progression_window", "1"),
-    ]
-    for scores, stage in (({}, 0), ({"2048": 0.1}, 1), ({"17": 0.1}, 1), ({"18": 0.1}, 0)):
-        own = [*overrides, ("curriculum.success_scores", str(scores))]
-        starts = starts_of(resolve("tiny", overrides=own))
-        (start,) = starts.draw(0, [1])
-        end = {"task_id": 17, "seed": 1, "opponent": "random", "game": "2048", "score": 0.2}
-        starts.record([start], [end | {"success": False, "result": "loss"}])
-        assert starts.metrics()["curriculum/stage"] == stage
-
-
 # -- runs ----------------------------------------------------------------------------------------------------
-
-
-def test_levels_of_traces_are_stages(tmp_path: Path) -> None:
-    """The model picks outputs: right or wrong, a window of one episode promotes to the next level."""
-    stages = [
-        {"name": f"level {level}", "level": level, "threshold": 0.01, "min_episodes": 1} for level in (1, 2)
-    ]
-    overrides = {
-        "curriculum.stages": json.dumps(stages), "curriculum.progression_window": "1",
-        "curriculum.failure_replay_prob": "0.5", "curriculum.success_scores": "{code_trace: 0}",
-        "env.task_ids": "[[0, 319]]", "env.level": "null", "env.family": "null", "ppo.batch_size": "8",
-        "ppo.mini_batch_size": "4", "ppo.num_train_steps": "2", "run.eval_games": "0", "run.device": "cpu",
-        "run.num_threads": "1", "run.output_dir": str(tmp_path / "run"), "run.checkpoint_every": "1",
-    }  # fmt: skip
-    run = train_quietly(resolve("tiny-trace", overrides=overrides.items()))
-    (event,) = samplers(run, 2)["curriculum"]["events"]
-    assert (event["from"], event["to"]) == ("level 1", "level 2")
-    assert {failure["opponent"] for failure in samplers(run, 2)["replay"]["kept"]} <= {None}
 
 
 @pytest.mark.usefixtures("here")
@@ -243,6 +222,8 @@ def test_an_evaluation_reports_each_opponent() -> None:
     assert sampled["against first"]["episodes"] + sampled["against random"]["episodes"] == 20
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_several_games_end_with_pairs(tmp_path: Path) -> None:
     """Twelve episodes of two games, before and after; a resumed run still knows how it began."""
     games = {"env__game": "null", "env__task_ids": "[200000000, 1500000000]", "run__eval_games": "6"}

@@ -21,6 +21,8 @@ from task_gym.errors import BackendError
 from tests.gamespiel.runs import quiet, small, train_quietly
 from tests.task_gym.test_files import files_of_at_most
 
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -62,12 +64,6 @@ def test_the_merged_model_is_the_policys(run: Path, tmp_path: Path) -> None:
         assert len({path.stat().st_mode for path in folder.rglob("*") if path.is_file()}) == 1
 
 
-def test_nothing_is_left_of_a_model_for_which_there_is_no_space(run: Path, tmp_path: Path) -> None:
-    with files_of_at_most(100_000), pytest.raises(BackendError, match=r"--output: '.*m' cannot be written: "):
-        merge_run(run, tmp_path / "m", console=quiet())
-    assert not (tmp_path / "m").exists()
-
-
 def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The model has a card of what the run was."""
     folder = tmp_path / "kuhn"
@@ -94,11 +90,13 @@ def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_wrong_tolerances(run: Path, tmp_path: Path) -> None:
+def test_wrong_tolerances_and_a_full_disk_leave_nothing(run: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match=r"--tolerance: 0.0 was given"):
         merge_run(run, tmp_path / "n", tolerance=0.0, console=quiet())
     with pytest.raises(BackendError, match=r"changes by .* nats, .* --tolerance 1e-09; nothing was wr"):
         merge_run(run, tmp_path / "n", tolerance=1e-9, console=quiet())
+    with files_of_at_most(100_000), pytest.raises(BackendError, match=r"--output: '.*n' cannot be written: "):
+        merge_run(run, tmp_path / "n", dtype="float32", console=quiet())
     assert not (tmp_path / "n").exists()
 
 
@@ -109,11 +107,11 @@ def test_gguf_needs_the_converter(run: Path, tmp_path: Path, monkeypatch: pytest
     assert not (tmp_path / "m").exists()  # before anything is loaded
     stand_in = "import pathlib, sys; pathlib.Path(sys.argv[3]).write_text(sys.argv[1])"
     (tmp_path / "convert_hf_to_gguf.py").write_text(stand_in)
-    merge_run(run, tmp_path / "m", gguf=tmp_path / "m.gguf", console=quiet())
+    merge_run(run, tmp_path / "m", dtype="float32", gguf=tmp_path / "m.gguf", console=quiet())
     assert (tmp_path / "m.gguf").read_text() == str(tmp_path / "m")
     (tmp_path / "convert_hf_to_gguf.py").write_text("import sys; sys.exit('no such architecture')")
     with pytest.raises(BackendError, match=r"ended with status 1: no such architecture; .*m2 is written"):
-        merge_run(run, tmp_path / "m2", gguf=tmp_path / "m2.gguf", console=quiet())
+        merge_run(run, tmp_path / "m2", dtype="float32", gguf=tmp_path / "m2.gguf", console=quiet())
 
 
 def test_changes_of_unlikely_tokens_do_not_count() -> None:

@@ -71,6 +71,8 @@ def test_every_seat_gets_its_games_and_twice_is_the_same(
     assert run(tmp_path, given, agent=agent, num_episodes=6) == results
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_first_in_kuhn_poker_by_hand(tmp_path: Path) -> None:
     """``first`` always passes; the values against uniform play are the same from both seats.
 
@@ -108,6 +110,8 @@ def test_runs_solve_smaller_games_than_evaluations_do() -> None:
 # -- checkpoints -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_checkpoint_by_play(finished: Path, tmp_path: Path) -> None:
     given = saved_config(finished)
     results = run(tmp_path, given, checkpoint=finished, num_episodes=5)
@@ -124,6 +128,8 @@ def test_a_checkpoint_by_play(finished: Path, tmp_path: Path) -> None:
     assert (three["score"][0], three["returns"][0]) == (after["score"], after["return"])
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_checkpoint_exactly(finished: Path, tmp_path: Path) -> None:
     given, summary = saved_config(finished), json.loads((finished / "summary.json").read_text())
     solved = run(tmp_path, given, checkpoint=finished, exact=True)["exact"]
@@ -141,6 +147,8 @@ def test_a_checkpoint_exactly(finished: Path, tmp_path: Path) -> None:
         assert abs(solved["greedy"]["values"][seat] - mean) <= 4 * max(high - low, 1e-9) / (2 * 1.96)
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_nothing_is_overwritten_but_the_same_answer(finished: Path, here: Path) -> None:
     """Another game, seed, number of games, model or checkpoint is another evaluation."""
     first = EvalOptions(config(*KUHN), agent="random", num_episodes=2)
@@ -199,17 +207,8 @@ def test_evaluations_side_by_side_have_a_place_each() -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_a_place_is_found_before_anything_is_played() -> None:
-    Path("runs").write_text("a file")
-    with pytest.raises(InvalidValueError, match="results cannot be written to 'runs'"):
-        evaluate(EvalOptions(config(*KUHN), agent="random"), quiet())
-    with pytest.raises(InvalidValueError, match=r"results cannot be written to 'runs/x\.json'"):
-        evaluate(EvalOptions(config(*KUHN), agent="random", output=Path("runs/x.json")), quiet())
-
-
-@pytest.mark.usefixtures("here")
 def test_a_failed_evaluation_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error before play leaves not even the folder."""
+    """An error before play leaves not even the folder; a place is looked for before anything is played."""
     options = EvalOptions(config(*KUHN), agent="random", exact=True)
     monkeypatch.setattr("game_gym.walk.MAX_STATES", 57)
     with pytest.raises(SizeError):
@@ -220,27 +219,30 @@ def test_a_failed_evaluation_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ArgumentError, match="policy: 0 answers were given"):
         evaluate(options, quiet())
     assert list(Path("runs").iterdir()) == []
-
-
-def test_several_games_have_a_row_each_and_no_common_return(tmp_path: Path) -> None:
-    """Leduc poker pays chips and hex ±1: a mean over both has no unit."""
-    results = run(tmp_path, config(*TWO_GAMES), agent="first", num_episodes=8)
-    assert results["games"] == ["hex", "leduc_poker"]
-    sampled = results["sampled"]
-    assert list(sampled) == ["hex", "leduc_poker", "seat 0", "seat 1", "all"]
-    assert sampled["hex"]["episodes"] + sampled["leduc_poker"]["episodes"] == 16
-    assert [name for name, row in sampled.items() if row["returns"] is not None] == ["hex", "leduc_poker"]
-    assert all(abs(value) <= 1 for value in sampled["hex"]["returns"])
+    Path("runs").rmdir()
+    Path("runs").write_text("a file")
+    for output, place in ((None, "runs"), (Path("runs/x.json"), r"runs/x\.json")):
+        with pytest.raises(InvalidValueError, match=f"results cannot be written to '{place}'"):
+            evaluate(dataclasses.replace(options, output=output), quiet())
 
 
 def test_tables_are_whole_in_a_narrow_terminal(tmp_path: Path) -> None:
-    games = config(("env.task_ids", "[200000000, 1600000000]"))
-    output = tmp_path / "result.json"
-    options = EvalOptions(games, agent="random", num_episodes=7, output=output)
+    """Rich would take brackets of a name for markup; one return has no interval.
+
+    Leduc poker pays chips and hex ±1: a mean over both has no unit.
+    """
+    output = tmp_path / "[red]" / "result.json"
+    options = EvalOptions(config(*TWO_GAMES), agent="random", num_episodes=7, output=output)
     results, text = evaluate_aloud(options, width=60)
     assert max(map(len, text.splitlines()[2:-2])) <= 60 and "…" not in text
-    assert "random on leduc_poker, phantom_ttt against random" in " ".join(text.split())
-    for row in results["sampled"].values():
+    assert "random on hex, leduc_poker against random" in " ".join(text.split())
+    sampled = results["sampled"]
+    assert results["games"] == ["hex", "leduc_poker"]
+    assert list(sampled) == ["hex", "leduc_poker", "seat 0", "seat 1", "all"]
+    assert sampled["hex"]["episodes"] + sampled["leduc_poker"]["episodes"] == 14
+    assert [name for name, row in sampled.items() if row["returns"] is not None] == ["hex", "leduc_poker"]
+    assert all(abs(value) <= 1 for value in sampled["hex"]["returns"])
+    for row in sampled.values():
         mean, low, high = row["success"]
         figures = [f"{mean:.1%}", f"{100 * low:.1f}–{100 * high:.1f}", f"{row['score'][0]:.3f}"]
         score, least, most = row["score"]
@@ -249,15 +251,9 @@ def test_tables_are_whole_in_a_narrow_terminal(tmp_path: Path) -> None:
     assert "illegal moves: share of moves that the game refused" in " ".join(text.split())
     _, text = evaluate_aloud(EvalOptions(config(*KUHN), agent="random", exact=True, output=output), width=60)
     assert all(word in text for word in ("exploitability", "response", "+0.4167"))
-
-
-def test_brackets_in_a_name_are_shown_and_one_return_has_no_interval(tmp_path: Path) -> None:
-    """Rich would take brackets for markup."""
-    output = tmp_path / "[red]" / "result.json"
     _, text = evaluate_aloud(EvalOptions(config(*KUHN), agent="random", num_episodes=1, output=output))
-    assert f"written to {output}" in text
-    table = text.partition("written to")[0]
-    assert "inf" not in table and "nan" not in table
+    table, _, place = text.partition("written to ")
+    assert place.startswith(str(output)) and "inf" not in table and "nan" not in table
     assert table.count("±") == 4  # scores of each seat and of both, and the return of both together
 
 
@@ -327,6 +323,8 @@ def test_options_that_exclude_each_other(options: dict[str, Any], message: str) 
         EvalOptions(config(), **options)
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_seed_for_the_games_leaves_random_base_weights_alone(tmp_path: Path) -> None:
     run = train_quietly(small(tmp_path / "run", model__random_weights="true", ppo__num_train_steps="1"))
     config = resolve(base=saved_config(run), overrides=[("run.seed", "9")])

@@ -64,7 +64,15 @@ def test_scores_tokens_and_cost(stub: ModelStub, tmp_path: Path) -> None:
     assert 1 <= stub.most <= 2
 
 
-def test_a_failure_keeps_what_was_played_and_resume_plays_the_rest(stub: ModelStub, here: Path) -> None:
+@pytest.mark.trains
+@pytest.mark.sample
+def test_a_failure_keeps_what_was_played_and_resume_plays_the_rest(
+    stub: ModelStub, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.faults = [status(503)] * 6
+    with pytest.raises(EndpointError, match=r"answered with status 503; 6 tries failed$"):
+        run(stub, here, concurrency=1)
+    assert list(here.iterdir()) == []  # nothing was played
     whole = run(stub, here / "whole", concurrency=1)
     stub.faults = [None] * 8 + [status(401)]
     with pytest.raises(EndpointError, match=r"status 401.*episodes were played and are kept in .*--resume"):
@@ -78,33 +86,22 @@ def test_a_failure_keeps_what_was_played_and_resume_plays_the_rest(stub: ModelSt
     assert 1 <= before < 6
     with pytest.raises(InvalidValueError, match=rf"has {before} episodes of this command: --resume"):
         run(stub, here, concurrency=1, output=None)
+    # Other limits or words are another evaluation.
+    with pytest.raises(InvalidValueError, match=r"--resume: there is no"):
+        run(stub, here, concurrency=1, output=None, resume=True, episode_s=900.0)
+    (here / "agents").mkdir()
+    (here / "agents" / "leduc.py").write_text(
+        "class Leduc:\n    game_name = 'leduc_poker'\n    def get_rules(self): return 'Win.'\n"
+        "    def format_state(self, state, player_id): return 'A card.'\n"
+    )
+    with monkeypatch.context() as patch, pytest.raises(InvalidValueError, match=r"--resume: there is no"):
+        patch.setenv("OPENSPIEL_AGENTS_PATH", str(here / "agents"))
+        run(stub, here, concurrency=1, output=None, resume=True)
     stub.asked.clear()
     assert run(stub, here, concurrency=1, output=None, resume=True) == whole
     assert len({body["seed"] for body in stub.asked}) == 6 - before
     assert {row["seed"] for row in kept(Path("runs"))} == {row["seed"] for row in kept(here / "whole")}
     assert len(kept(Path("runs"))) == 6
-
-
-def test_other_words_or_limits_are_another_evaluation(
-    stub: ModelStub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(stub, tmp_path, concurrency=1, temperature=0.5)  # whose results do not end the next one
-    stub.faults = [None] * 8 + [status(401)]
-    with pytest.raises(EndpointError, match=r"are kept in"):
-        run(stub, tmp_path, concurrency=1)
-    with pytest.raises(InvalidValueError, match=r"episodes of this command: --resume"):
-        run(stub, tmp_path, concurrency=1)
-    with pytest.raises(InvalidValueError, match=r"--resume: there is no"):
-        run(stub, tmp_path, concurrency=1, resume=True, episode_s=900.0)
-    agents = tmp_path / "agents"
-    agents.mkdir()
-    (agents / "leduc.py").write_text(
-        "class Leduc:\n    game_name = 'leduc_poker'\n    def get_rules(self): return 'Win.'\n"
-        "    def format_state(self, state, player_id): return 'A card.'\n"
-    )
-    monkeypatch.setenv("OPENSPIEL_AGENTS_PATH", str(agents))
-    with pytest.raises(InvalidValueError, match=r"--resume: there is no"):
-        run(stub, tmp_path, concurrency=1, resume=True)
 
 
 @pytest.mark.parametrize("whole_game", [False, pytest.param(True, marks=pytest.mark.launch)])
@@ -148,18 +145,6 @@ def test_ctrl_c_gives_up_what_is_under_way_and_keeps_the_rest(
     assert resumed == whole
 
 
-def test_resume_plays_faults_again(stub: ModelStub, tmp_path: Path) -> None:
-    whole = run(stub, tmp_path / "whole", concurrency=1)
-    stub.faults = [None] * 2 + [status(400)]
-    first = run(stub, tmp_path, concurrency=1)
-    assert first["endpoint"]["all"]["faults"] == 1
-    (fault,) = [record["seed"] for record in kept(tmp_path) if "error" in record]
-    stub.asked.clear()
-    assert run(stub, tmp_path, concurrency=1, resume=True) == whole
-    assert {body["seed"] for body in stub.asked} == {fault}
-    assert len(kept(tmp_path)) == 7  # six, and one that was played twice
-
-
 def test_faults_of_a_server_are_played_again(
     stub: ModelStub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,13 +169,6 @@ def test_faults_of_a_server_are_played_again(
     assert set(seeds[4:]) == {record["seed"] for record in kept(tmp_path)} - set(first[:2])
     assert len(seeds) == 8
     assert (results["endpoint"]["all"]["episodes"], results["endpoint"]["all"]["faults"]) == (6, 0)
-
-
-def test_an_endpoint_that_is_away_is_named(stub: ModelStub, tmp_path: Path) -> None:
-    stub.faults = [status(503)] * 1000
-    with pytest.raises(EndpointError, match=r"answered with status 503; 6 tries failed$"):
-        run(stub, tmp_path, num_episodes=1)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_episodes_are_played_together(stub: ModelStub, tmp_path: Path) -> None:
@@ -220,13 +198,6 @@ def test_a_server_plays_the_same_games(stub: ModelStub, tmp_path: Path) -> None:
         run(stub, tmp_path, ("env.env_mode", "url"), ("env.base_url", url), whole_game=True)
 
 
-def test_traces(stub: ModelStub, tmp_path: Path) -> None:
-    stub.answer = lambda body: "nothing of the kind"
-    results = run(stub, tmp_path, ("env.env_type", "trace"), num_episodes=2)
-    assert results["endpoint"]["all"]["episodes"] == len(stub.asked) == 2
-    assert results["endpoint"]["all"]["score"][0] == 0.0
-
-
 def test_the_command_line(stub: ModelStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "r.json"
     command = ["eval", "--agent", f"openai:m@{stub.url}", "--num_episodes", "2", "--output", str(output)]
@@ -237,6 +208,11 @@ def test_the_command_line(stub: ModelStub, tmp_path: Path, capsys: pytest.Captur
     assert "env.env_mode url: give --whole_game" in capsys.readouterr().err
     assert main([*command, "--whole_game"]) == 2
     assert "--whole_game is for --backend affinetes" in capsys.readouterr().err
+    stub.asked.clear()
+    stub.answer = lambda body: "nothing of the kind"
+    assert main([*command, "--env", "trace"]) == 0
+    told = json.loads(output.read_text())["endpoint"]["all"]
+    assert told["episodes"] == len(stub.asked) == 2 and told["score"][0] == 0.0
 
 
 # -- as an opponent ----------------------------------------------------------------------------------------
@@ -245,6 +221,13 @@ def test_the_command_line(stub: ModelStub, tmp_path: Path, capsys: pytest.Captur
 def test_a_model_as_opponent(stub: ModelStub) -> None:
     env = gym.make("GameSpiel-v0", task_id=200_000_000, opponent=f"openai:m@{stub.url}")
     assert env.unwrapped.waits  # type: ignore[attr-defined]
+    env.reset(seed=0)
+    with pytest.raises(PickleError, match=r"may answer otherwise"):
+        pickle.dumps(env.unwrapped)
+    stub.faults = [status(500)] * 6
+    with pytest.raises(EndpointError, match=r"status 500; 6 tries failed"):
+        env.step(1)
+    stub.asked.clear()
     _, info = env.reset(seed=0)  # seat 0 moves first, so nobody was asked
     assert stub.asked == []
     assert info["opponent_illegal"] == 0
@@ -258,34 +241,20 @@ def test_a_model_as_opponent(stub: ModelStub) -> None:
     _, reward, terminated, _, info = env.step(1)
     assert (terminated, info["result"], info["opponent_illegal"], len(stub.asked)) == (True, "win", 1, 3)
     assert reward > 0.5
-
-
-def test_an_opponents_replies_can_be_limited(stub: ModelStub) -> None:
+    # Its replies can be limited.
     limited = f"openai:m@{stub.url}#max_tokens=16"
     env = gym.make("GameSpiel-v0", task_id=200_000_000, opponent=limited)
-    _, info = env.reset(seed=0)
-    assert info["opponent"] == limited
+    assert env.reset(seed=0)[1]["opponent"] == limited
+    stub.asked.clear()
     env.step(1)
-    assert [body["max_tokens"] for body in stub.asked] == [16]
-    for wrong in ("", "max_token=16", "max_tokens=0", "max_tokens=16&a=1", "max_tokens=1e3"):
+    assert [body["max_tokens"] for body in stub.asked] == [16] * 3
+    for wrong in ("#", "#max_token=16", "#max_tokens=0", "#max_tokens=16&a=1", "#max_tokens=1e3"):
         with pytest.raises(OpponentError, match=r"allowed: openai:MODEL@URL\[#max_tokens=N\] "):
-            gym.make("GameSpiel-v0", task_id=200_000_000, opponent=f"openai:m@{stub.url}#{wrong}")
-    with pytest.raises(OpponentError, match=r"allowed: openai:MODEL@URL"):
-        gym.make("GameSpiel-v0", task_id=200_000_000, opponent="openai:m")
+            gym.make("GameSpiel-v0", task_id=200_000_000, opponent=f"openai:m@{stub.url}{wrong}")
 
 
-def test_an_opponent_that_is_away(stub: ModelStub) -> None:
-    env = gym.make("GameSpiel-v0", task_id=200_000_000, opponent=f"openai:m@{stub.url}")
-    stub.faults = [status(500)] * 6
-    env.reset(seed=0)
-    with pytest.raises(PickleError, match=r"may answer otherwise"):
-        pickle.dumps(env.unwrapped)
-    with pytest.raises(EndpointError, match=r"status 500; 6 tries failed"):
-        env.step(1)
-    env.reset(seed=0)
-    env.step(1)
-
-
+@pytest.mark.trains
+@pytest.mark.sample
 def test_the_pool_of_the_competition_is_played_with_its_seeds(stub: ModelStub, tmp_path: Path) -> None:
     """Its preset, against a cheaper opponent: each address is a task of the pool with the task's own seed."""
 
@@ -305,3 +274,15 @@ def test_the_pool_of_the_competition_is_played_with_its_seeds(stub: ModelStub, t
         assert record["extra"]["llm_player_id"] == record["seed"] % 2
     with pytest.raises(InvalidValueError, match=r"has one episode of each task, and 2 draws gave some task"):
         play(tmp_path / "one", ("env.task_id", "200000000"))
+
+
+def test_resume_plays_faults_again(stub: ModelStub, tmp_path: Path) -> None:
+    whole = run(stub, tmp_path / "whole", concurrency=1)
+    stub.faults = [None] * 2 + [status(400)]
+    first = run(stub, tmp_path, concurrency=1)
+    assert first["endpoint"]["all"]["faults"] == 1
+    (fault,) = [record["seed"] for record in kept(tmp_path) if "error" in record]
+    stub.asked.clear()
+    assert run(stub, tmp_path, concurrency=1, resume=True) == whole
+    assert {body["seed"] for body in stub.asked} == {fault}
+    assert len(kept(tmp_path)) == 7  # six, and one that was played twice

@@ -17,7 +17,8 @@ from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import preset_path, presets, resolve, to_dict
 from gamespiel.training.planning import load_of
 from tests.agents.families import FAMILIES
-from tests.gamespiel.runs import marked, small, train_quietly
+from tests.gamespiel.fixed_points import sampled
+from tests.gamespiel.runs import small, train_quietly
 
 CARD = {
     f"{model}{'' if card == own else f'-{card}gb'}": card
@@ -36,17 +37,13 @@ MEMORY = {
 
 
 @pytest.mark.parametrize(("name", "card"), CARD.items())
-def test_it_fits_its_card(name: str, card: int) -> None:
+def test_it_fits_its_card_and_differs_in_memory_alone(name: str, card: int) -> None:
     fits = plan(load_of(resolve(name)))
     assert fits.peak <= 0.9 * card * GIB
     said = re.search(r"one GPU of (\d+) GB", preset_path(name).read_text(encoding="utf-8"))
     assert said is not None and int(said[1]) == card
     if card == 12:  # as docs/models.md says
         assert fits.fits((8 if name.startswith("qwen2.5") else 10) * GIB)
-
-
-@pytest.mark.parametrize("name", CARD)
-def test_presets_of_a_model_differ_in_memory_alone(name: str) -> None:
     assert [each for each in presets() if each.startswith("qwen")] == sorted(CARD)
     own, first = (to_dict(resolve(each)) for each in (name, name.split("b-")[0].removesuffix("b") + "b"))
     for section, keys in first.items():
@@ -56,7 +53,7 @@ def test_presets_of_a_model_differ_in_memory_alone(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    marked(
+    sampled(
         [name for name in presets() if name not in ELSEWHERE], ("qwen3-4b", "tiny-trace", "tiny-selfplay")
     ),
 )
@@ -92,7 +89,7 @@ UNDECLARED = (
 have no information states in OpenSpiel."""
 
 
-@pytest.mark.parametrize("game", marked((*DECLARED, *UNDECLARED), SAMPLES))
+@pytest.mark.parametrize("game", sampled((*DECLARED, *UNDECLARED), SAMPLES))
 def test_a_few_steps(game: str, tmp_path: Path) -> None:
     """Two steps of four games, cut after three moves: metrics are finite and agree, and adapters change."""
     changes = {

@@ -25,7 +25,12 @@ from gamespiel.training import callbacks, measures
 from task_gym.errors import OpponentError
 from tests.gamespiel.runs import SMALL, assert_same_run, rows_of, small, steps_of, train_aloud, train_quietly
 
-EVALUATED = {"run__eval_steps": "2", "run__eval_episodes": "4", "run__eval_games": "0"}
+EVALUATED = {
+    "run__eval_steps": "2",
+    "run__eval_episodes": "4",
+    "run__eval_games": "0",
+    "run__exact_every": "0",
+}
 
 
 def evaluated(run: Path, **more: str) -> Config:
@@ -62,9 +67,12 @@ def test_seeds_of_training_are_left_out() -> None:
     ]
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_no_seed_is_both_trained_on_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first seed that an evaluation would draw is made one of training's."""
-    config = evaluated(tmp_path / "run", ppo__num_train_steps="2")
+    """The first seed that an evaluation would draw is made one of training's; checkpoints are by minutes."""
+    often = {"run__checkpoint_every": "100", "run__checkpoint_minutes": "0.000001"}
+    config = evaluated(tmp_path / "run", ppo__num_train_steps="2", **often)
     first = kind_of(config.env).player.seeds(make_envs(config.env, 1), 4, config.run.seed)[0]
     played: list[int] = []
     usual = measures.play_policy
@@ -77,7 +85,7 @@ def test_no_seed_is_both_trained_on_and_measured(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(measures, "play_policy", play)
     drawn = noise.TrainingSeeds.find_drawn
     monkeypatch.setattr(noise.TrainingSeeds, "find_drawn", lambda seeds, step: drawn(seeds, step) | {first})
-    train_quietly(config)
+    assert steps_of(train_quietly(config)) == [0, 1, 2]
     trained_on = [episode_seeds(config.run.seed, step, config.ppo.batch_size) for step in range(2)]
     assert len(played) == 8  # four per seat, before the first step
     assert not set(played) & {first}.union(*trained_on)
@@ -97,9 +105,7 @@ def test_tasks_can_be_held_out() -> None:
         held(("env.task_ids", "[[6, 8]]"))
     traces = resolve("tiny-trace", overrides=[("run.eval_task_ids", "[[0, 99]]"), ("env.task_ids", "[]")])
     assert hold_out_tasks(traces).env.task_ids == ((100, 10**11 - 1),)
-
-
-def test_a_stage_never_draws_what_is_held_out() -> None:
+    # Nor do stages draw what is held out.
     stages = [{"name": "a", "task_id_range": [0, 9]}, {"name": "b", "task_ids": [20, 30]}, {"name": "c"}]
     overrides = [
         ("env.task_id", "null"), ("curriculum.stages", json.dumps(stages)), ("env.task_ids", "[[0, 99]]"),
@@ -126,6 +132,8 @@ def test_what_evaluations_play() -> None:
         evaluation_configs(resolve("tiny-trace", overrides=[("run.eval_opponents", '["first"]')]))
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_evaluations_change_nothing_but_their_own_metrics(tmp_path: Path) -> None:
     short = {"ppo__num_train_steps": "4"}
     plain = train_quietly(evaluated(tmp_path / "plain", **short, run__eval_steps="null"))
@@ -162,6 +170,8 @@ def test_a_limit_of_time_ends_an_evaluation_between_blocks(tmp_path: Path) -> No
     assert rows_of(whole) == rows_of(unlimited) and rows_of(whole)[0]["eval/episodes"] == 40
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_the_best_is_kept_and_patience_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = [0.5, 0.7, 0.6, 0.7, 0.9]
     monkeypatch.setattr(callbacks, "measure_held_out", lambda *arguments: {"eval/score": scores.pop(0)})
@@ -202,6 +212,8 @@ def test_going_back_moves_later_checkpoints_aside(tmp_path: Path) -> None:
     assert best[0] == best[1]
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_places_that_name_no_checkpoint(
     finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -219,6 +231,8 @@ def test_places_that_name_no_checkpoint(
     assert kept.read_place(odd) == odd  # a folder's own name
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_resume_auto_begins_goes_on_and_goes_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
     # The same command each time, as a scheduler repeats it.
@@ -241,9 +255,3 @@ def test_resume_auto_begins_goes_on_and_goes_back(tmp_path: Path, capsys: pytest
     assert "--resume auto needs --output_dir" in capsys.readouterr().err
     assert main([*command, "--ppo.cliprange", "0.3"]) == 2
     assert "a resumed run keeps ppo.cliprange (0.2, not 0.3)" in capsys.readouterr().err
-
-
-def test_checkpoints_by_minutes(tmp_path: Path) -> None:
-    more = {"ppo__num_train_steps": "2", "run__checkpoint_every": "100", "run__eval_games": "0"}
-    often = small(tmp_path / "run", **more, run__checkpoint_minutes="0.000001")
-    assert steps_of(train_quietly(often)) == [0, 1, 2]

@@ -88,6 +88,8 @@ def forget(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rewards, "_REGISTRY", {})
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_run_and_its_evaluation_import_the_same(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

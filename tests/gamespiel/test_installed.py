@@ -28,15 +28,11 @@ from task_gym.errors import ImportNameError, MissingPackageError
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
-
-
 @pytest.mark.parametrize("line", ["train", "train --plan 24", "eval --model.model_name tiny --env.game hex"])
 def test_a_command_says_what_to_install(
-    line: str, no_torch: None, capsys: pytest.CaptureFixture[str]
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
     assert main(line.split()) == 2
     sentence = "the package torch is not installed; pip install 'gamespiel[train]'"
     assert capsys.readouterr() == ("", f"gamespiel: {line.split()[0]}: {sentence}\n")
@@ -96,17 +92,15 @@ def test_nothing_heavy_is_loaded_before_it_is_needed() -> None:
     assert "usage: gamespiel train" in done.stdout and "usage: gamespiel eval" in done.stdout
 
 
-def test_functions_and_modules_say_what_to_install(no_torch: None) -> None:
+def test_functions_and_modules_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_trainer("train")  # the tests have all of it
+    monkeypatch.setitem(sys.modules, "torch", None)
     for name in ("load_policy", "make_env"):
         with pytest.raises(ImportError, match=rf"gamespiel\.{name}: the package torch is not .*\[train\]'$"):
             getattr(gamespiel, name)
     with pytest.raises(MissingPackageError, match=r"^gamespiel\.agents: the package torch is not installed"):
         reload(required)
-
-
-def test_all_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_trainer("train")  # the tests have all of it
-    for name in ("peft", "torch", "matplotlib"):
+    for name in ("peft", "matplotlib"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingPackageError, match=r"^train: the packages torch, peft and matplotlib are not"):
         check_trainer("train")

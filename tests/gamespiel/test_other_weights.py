@@ -6,27 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
-from transformers import GPT2Config
 
 from gamespiel.agents.models import weights
 from gamespiel.agents.models.weights import Wheel
 from gamespiel.agents.runs.checkpoint import CheckpointError
-from gamespiel.agents.tokens.codec import PromptLengthError
 from gamespiel.config import resolve, saved_config
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
-from tests.agents.families import chatml
 from tests.agents.ggufs import write
 from tests.gamespiel.runs import quiet, train_aloud, train_quietly
 
 NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
-SMALL = {
-    "ppo.batch_size": "2",
-    "ppo.num_train_steps": "1",
-    "run.eval_games": "0",
-    "run.device": "cpu",
-    "run.num_threads": "1",
-}
 
 
 @pytest.fixture
@@ -43,9 +33,14 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write(site / "small.gguf")
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_run_goes_on_with_its_own_weights_alone(file: Path, tmp_path: Path) -> None:
     """The run of the preset with that wheel."""
-    overrides = SMALL | {"run.output_dir": str(tmp_path / "run")}
+    overrides = {
+        "ppo.batch_size": "2", "ppo.num_train_steps": "1", "run.eval_games": "0", "run.device": "cpu",
+        "run.num_threads": "1", "run.output_dir": str(tmp_path / "run"),
+    }  # fmt: skip
     run, said = train_aloud(resolve("smollm2-135m", overrides=overrides.items()))
     source = "small.gguf of the installed wheel small-weights 1.2"
     assert f"loading {NAME}: {source}\n" in said
@@ -65,17 +60,3 @@ def test_a_run_goes_on_with_its_own_weights_alone(file: Path, tmp_path: Path) ->
     file.write_bytes(kept)
     train_quietly(longer, run)
     assert (run / "checkpoints" / "step-000002").is_dir()
-
-
-def test_a_model_that_reads_too_few_tokens_leaves_no_folder(tmp_path: Path) -> None:
-    """A first prompt of Leduc poker has more than 99 characters, each of them a token here."""
-    model = tmp_path / "model"
-    chatml().save_pretrained(model)
-    GPT2Config(n_positions=100, n_embd=32, n_layer=1, n_head=2).save_pretrained(model)
-    changes = {
-        "model.model_name": str(model), "model.random_weights": "true", "lora.target_modules": '["c_attn"]',
-        "run.output_dir": str(tmp_path / "run"), "model.reading": "auto",
-    }  # fmt: skip
-    with pytest.raises(PromptLengthError, match="at most 99: the model reads 100 tokens"):
-        train_quietly(resolve("tiny", overrides=(SMALL | changes).items()))
-    assert not (tmp_path / "run").exists()

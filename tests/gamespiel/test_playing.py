@@ -25,6 +25,8 @@ HEAVY = [
 """Libraries that take twice as long to import as those that the learner is made of."""
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_run_is_played(finished: Path) -> None:
     env = gamespiel.make_env(finished, opponent="first")
     policy = gamespiel.load_policy(finished, device="cpu")
@@ -38,6 +40,8 @@ def test_a_run_is_played(finished: Path) -> None:
     assert info["result"] in ("win", "loss")
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_run_is_played_in_another_game(finished: Path) -> None:
     """The game is replaced, whatever key chose the run's game; the policy has its own actions there."""
     for changes, game in (({"game": "leduc_poker"}, "leduc_poker"), ({"task_id": 600000000}, "hex")):
@@ -49,6 +53,8 @@ def test_a_run_is_played_in_another_game(finished: Path) -> None:
     assert int(action) in info["legal_actions"]
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_unknown_keys_opponents_and_runs_are_named_errors(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownKeyError, match=r"'env\.oponent'; did you mean 'env\.opponent'"):
         gamespiel.make_env(finished, oponent="first")
@@ -58,6 +64,8 @@ def test_unknown_keys_opponents_and_runs_are_named_errors(finished: Path, tmp_pa
         gamespiel.load_policy(tmp_path)
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_opponents_in_threads_load_their_policies_one_by_one(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

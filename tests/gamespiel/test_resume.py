@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +24,18 @@ from gamespiel.measure.records import read_records
 from gamespiel.training import launching
 from gamespiel.training.readiness import MAY_CHANGE, check_resumed
 from tests.gamespiel.runs import (
-    ROOT,
-    ROUNDED,
     STEPS,
-    adapter_distance,
-    adapters_of,
     assert_same_run,
     go_back,
     resume,
     rows_of,
     small,
-    staged,
     steps_of,
     train_aloud,
     train_quietly,
 )
+
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
 
 
 @pytest.mark.parametrize("step", [0, 5])
@@ -113,7 +107,7 @@ def test_a_server_may_have_moved_but_not_be_another_one() -> None:
         check_resumed(resolve(overrides=[("env.image", "mine")], base=saved), saved, 0)
 
 
-def test_a_finished_run_may_be_given_more_steps_and_other_token_budgets(
+def test_a_finished_run_may_be_given_more_or_fewer_steps_and_other_token_budgets(
     finished: Path, tmp_path: Path
 ) -> None:
     """Its games from before and after training are kept."""
@@ -128,10 +122,6 @@ def test_a_finished_run_may_be_given_more_steps_and_other_token_budgets(
     assert [row["step"] for row in rows[STEPS:]] == [STEPS + 1]
     assert saved_config(run).ppo.num_train_steps == STEPS + 1
     assert (rows[-1]["train/tokens_per_forward"], rows[-1]["train/tokens_per_backward"]) == (500, 200)
-
-
-def test_a_run_of_fewer_steps_stops_there(finished: Path, tmp_path: Path) -> None:
-    run = shutil.copytree(finished, tmp_path / "run")
     fewer = asking(run, ("ppo.num_train_steps", "6"), ("run.eval_games", "0"), ("run.exact_every", "0"))
     train_quietly(fewer, resume=f"{run}@4")
     assert steps_of(run) == list(range(7)) and [row["step"] for row in rows_of(run)] == list(range(1, 7))
@@ -146,44 +136,6 @@ def test_a_resumed_run_has_as_many_threads_as_before(finished: Path, monkeypatch
     assert threads == [1] == [saved_config(finished).run.num_threads]
 
 
-LEDUC = {"env__game": "leduc_poker", "run__eval_games": "0", "run__exact_every": "0"}
-
-
-def go_on_with_two_threads(whole: Path, run: Path, step: int) -> Path:
-    """Returns a copy of a run that goes on from a step with two threads."""
-    before = torch.get_num_threads()
-    shutil.copytree(whole, run)
-    train_quietly(asking(run, ("run.num_threads", "2")), resume=f"{run}@{step}")
-    assert torch.get_num_threads() == 2
-    torch.set_num_threads(before)
-    return run
-
-
-@pytest.mark.trains
-def test_two_threads_add_up_in_one_order_and_change_no_more_than_rounding(tmp_path: Path) -> None:
-    """Gradients of prompts that repeat are summed; in large sums, threads could race."""
-    large = {"ppo__batch_size": "1024", "ppo__mini_batch_size": "2048", "ppo__ppo_epochs": "1"}
-    whole = train_quietly(small(tmp_path / "whole", ppo__num_train_steps="2", **LEDUC, **large))
-    runs = [go_on_with_two_threads(whole, tmp_path / name, 1) for name in ("first", "second")]
-    assert_same_run(*runs)
-    rewards = [rows_of(run)[1]["rollout/reward"] for run in (runs[0], whole)]
-    assert rewards[0] == pytest.approx(rewards[1], abs=0.01)
-    assert adapter_distance(runs[0], whole) < ROUNDED
-
-
-def test_another_number_of_threads_plays_the_same_and_learns_the_same_to_a_millionth(tmp_path: Path) -> None:
-    """Sums are added in another order from the step on at which the run goes on."""
-    more = {"ppo__batch_size": "32", "ppo__mini_batch_size": "50", "ppo__num_train_steps": "2"}
-    whole = train_quietly(small(tmp_path / "whole", **LEDUC, **more))
-    run = go_on_with_two_threads(whole, tmp_path / "run", 1)
-    for own, expected in zip(rows_of(run), rows_of(whole), strict=True):
-        assert own == pytest.approx(expected, abs=1e-6, rel=1e-6), own["step"]
-        drawn = ("rollout/reward", "rollout/episodes", "rollout/tokens_per_decision", "decisions")
-        assert [own[name] for name in drawn] == [expected[name] for name in drawn]
-    left, right = adapters_of(run), adapters_of(whole)
-    assert all(torch.allclose(left[name], right[name], rtol=0, atol=1e-6) for name in right)
-
-
 def test_without_the_summary_how_it_began_is_unknown(finished: Path, tmp_path: Path) -> None:
     """A trained policy's measures must not be shown as the untrained one's."""
     run = shutil.copytree(finished, tmp_path / "run")
@@ -191,37 +143,6 @@ def test_without_the_summary_how_it_began_is_unknown(finished: Path, tmp_path: P
     resume(run)
     summary = json.loads((run / "summary.json").read_text())
     assert summary["before"] == {} and summary["after"]["score"] > 0
-
-
-@pytest.mark.launch
-def test_a_curriculum_killed_at_twenty_moments_is_the_run_that_was_not(tmp_path: Path) -> None:
-    """Checkpoints come every third step, so some kills fall between a promotion and its checkpoint.
-
-    A fourth stage and a demotion make changes of the stage frequent.
-    """
-    names = ("first", "random", "mcts:2", "random")
-    stages = [
-        {"name": f"{i}", "opponent": name, "threshold": 0.5, "min_episodes": 6}
-        for i, name in enumerate(names)
-    ]
-    settings = {
-        "curriculum__stages": json.dumps(stages), "curriculum__demote": "0.45",
-        "curriculum__progression_window": "6", "ppo__num_train_steps": "90", "run__checkpoint_every": "3",
-        "ppo__ppo_epochs": "1",
-    }  # fmt: skip
-    whole, killed = train_quietly(staged(tmp_path / "whole", **settings)), tmp_path / "killed"
-    arguments = [str(killed), "20", "7", json.dumps(settings)]
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.gamespiel.killing", *arguments],
-        cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    left = json.loads(ended.stdout.splitlines()[-1])
-    assert len(left) == 20
-    assert any(kill["logged_stage"] != kill["stage"] for kill in left if kill["stage"] is not None)
-    assert_same_run(killed, whole)
-    changes = json.loads((checkpoint.find(whole) / checkpoint.SAMPLERS).read_text())["curriculum"]["events"]
-    assert {event["event"] for event in changes} == {"promoted", "demoted"}
 
 
 def test_an_older_checkpoint_does_not_overtake_later_ones(finished: Path) -> None:

@@ -43,7 +43,6 @@ from tests.gamespiel.runs import (
     steps_of,
     train_quietly,
 )
-from tests.gamespiel.serving.servers import served
 from tests.task_gym.remote.stub import Stub
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
@@ -62,6 +61,8 @@ def served_config(folder: Path, server: FakeVllm, **more: str) -> Any:
     return small(folder, **(where | {"ppo__num_train_steps": "2", "run__eval_games": "2"} | more))
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_run_and_its_evaluations_are_those_without_a_server(server: FakeVllm, here: Path) -> None:
     config = served_config(here / "run", server)
     run = train_quietly(config)
@@ -83,6 +84,8 @@ def test_a_run_and_its_evaluations_are_those_without_a_server(server: FakeVllm, 
     assert len(server.requests) > asked
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_a_signal_ends_the_wait_for_a_dead_server(
     server: FakeVllm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,7 +224,8 @@ def test_models_and_ranks_that_can_be_served() -> None:
 # -- the files that people have ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["games_served", pytest.param("trace_served", marks=pytest.mark.families)])
+@pytest.mark.trains
+@pytest.mark.parametrize("name", [pytest.param("games_served", marks=pytest.mark.sample), "trace_served"])
 def test_the_docker_files_train(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they are, but for containers, the port and the size."""
     monkeypatch.setattr(connecting, "default_folder", lambda: tmp_path / "adapters")
@@ -351,27 +355,3 @@ def test_training_continues_through_all_faults(tmp_path: Path, monkeypatch: pyte
     stub.shutdown()
     stub.server_close()
     assert found["sampled"]["all"]["faults"] == 0 and found["sampled"]["all"]["episodes"] == 2
-
-
-@pytest.mark.launch
-@pytest.mark.parametrize(
-    ("name", "env", "more"),
-    [
-        ("games_served", "openspiel", {"env.allowed_game_indices": "2", "env.max_turns": "4"}),
-        ("trace_served", "trace", {}),
-    ],
-)
-def test_the_files_train_and_evaluate_on_a_server(
-    name: str, env: str, more: dict[str, str], tmp_path: Path
-) -> None:
-    pytest.importorskip("affinetes")
-    pytest.importorskip("uvicorn")
-    with served("--env", env) as url:
-        there = {"env.env_mode": "url", "env.base_url": url, "run.output_dir": str(tmp_path / "run")}
-        config = resolve(files=[FILES / f"{name}.json"], overrides=(SMALL | there | more).items())
-        folder = train(config, console=quiet())
-        rows = read_rows(folder / "metrics.jsonl")
-        assert len(rows) == 2 and all(row.get("rollout/faults", 0) == 0 for row in rows)
-        found = evaluate(EvalOptions(config=config, checkpoint=folder, num_episodes=1), quiet())
-        measured = found.get("sampled") or found["replies"]["sampled"]
-        assert measured["all"]["faults"] == 0

@@ -38,6 +38,8 @@ from tests.gamespiel.runs import (
     train_quietly,
 )
 
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
+
 
 def test_a_runs_folder(finished: Path) -> None:
     assert {path.name for path in finished.iterdir()} == {

@@ -17,7 +17,7 @@ from gamespiel.agents.rollout import Episode, Turn
 from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import InvalidValueError, from_dict, resolve
-from gamespiel.environments.tree_values import TreeValues, find_trees, key_of
+from gamespiel.environments.tree_values import TreeValues, find_trees
 from task_gym.opponents import register_opponent
 
 NO_MASK = np.ones(0, dtype=np.bool_)
@@ -72,7 +72,12 @@ def list_episodes(tree: GameTree, seat: int, opponent: str) -> list[tuple[Episod
 
 
 @pytest.mark.parametrize(
-    ("game", "conversation"), [("kuhn_poker", None), ("leduc_poker", None), ("kuhn_poker", "openenv")]
+    ("game", "conversation"),
+    [
+        ("kuhn_poker", None),
+        pytest.param("leduc_poker", None, marks=[pytest.mark.families, pytest.mark.sample]),
+        ("kuhn_poker", "openenv"),
+    ],
 )
 @pytest.mark.parametrize("opponent", ["random", "first", "self", SNAPSHOT])
 def test_the_mean_gradient_over_all_games_is_that_of_the_expected_score(
@@ -221,20 +226,6 @@ def test_an_opponent_may_say_its_probabilities() -> None:
     assert find([one])[0].values.tolist() == find([other])[0].values.tolist()
 
 
-def test_an_episode_is_read_from_the_tree_of_its_game() -> None:
-    leduc, kuhn = tree_of("leduc_poker"), tree_of("kuhn_poker")
-    trees = {key_of(find_variant(game=name)): tree_of(name) for name in ("leduc_poker", "kuhn_poker")}
-    policy = SoftmaxPolicy(leduc, 0)
-    policy.logits |= SoftmaxPolicy(kuhn, 0).logits
-    (episode, *_), *_ = list_episodes(leduc, 0, "first")
-    episode.info["task_id"] = 200_000_000
-    found, alone = (
-        TreeValues(own, policy)([episode])[0].values  # type: ignore[arg-type]
-        for own in (trees, {"": leduc})
-    )
-    assert found.tolist() == alone.tolist()
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -245,6 +236,8 @@ def test_an_episode_is_read_from_the_tree_of_its_game() -> None:
         {"game": None, "task_ids": [200_000_000, 200_000_017]},
     ],
 )
+@pytest.mark.trains
+@pytest.mark.sample
 def test_runs_that_trees_hold(changes: dict[str, Any]) -> None:
     """All turns of a step have advantages, whose mean over the policy that played is 0 in each state."""
     config = from_dict({"game": "kuhn_poker", "rules": False, "gamma": 1.0, "batch_size": 8,

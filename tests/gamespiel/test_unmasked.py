@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +21,10 @@ from gamespiel.agents.tokens.constraints import FreeText
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
-from gamespiel.environments import making as environments
-from gamespiel.environments.making import make_envs, make_one_env, make_reply_env
+from gamespiel.environments.making import make_envs
 from gamespiel.kinds import DECLARATIONS
 from gamespiel.measure import evaluation
-from gamespiel.measure.episodes import measure_agent, measure_groups, play_policy, reply_constraint
+from gamespiel.measure.episodes import measure_agent, measure_groups, play_policy
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.report.tables import replies_note, replies_table
@@ -145,40 +143,7 @@ def test_nothing_but_illegal_replies_gives_every_game_up(
     assert row.tokens_per_reply == len(reply) and row.length == replies
 
 
-def test_two_illegal_replies_before_each_legal_one_give_no_game_up(
-    policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environments, "ENVIRONMENTS_AT_ONCE", 1)  # one game after the other
-    given, replies = config(*KUHN), itertools.cycle(["hm", "hm", "0"])
-    row = measure_written(given, policy, Scripted(sampled=lambda prompt: next(replies)), 20)["all"]
-    masked = measure_agent(given, "first", 20, quiet())["all"]
-    legal = round(masked.length * 40)
-    assert (row.replies, row.illegal_replies, row.given_up) == (3 * legal, 2 * legal, 0)
-    assert row.illegal_share == wilson(2 * legal, 3 * legal)
-    # The score is the game's; 0.01 per illegal reply is only in the reward.
-    assert (row.score, row.returns) == (masked.score, masked.returns)
-
-
-def test_games_that_are_over_before_the_first_turn_have_no_reply(policy: LLMPolicy) -> None:
-    """Euchre: when a partner goes alone, the seat sits out. Such a game counts, and gives nothing up."""
-    given = config(("env.task_id", "null"), ("env.game", "euchre"))
-    row = measure_written(given, policy, Scripted(sampled="none"), 15)["all"]
-    masked = measure_agent(given, "first", 15, quiet())["all"]
-    assert row.episodes == masked.episodes and row.given_up < row.episodes
-    assert row.replies == row.illegal_replies == 3 * row.given_up
-
-
 # -- the model's own replies -------------------------------------------------------------------------------
-
-
-def test_a_short_limit_cuts_and_a_long_one_does_not(policy: LLMPolicy) -> None:
-    """An answer in leduc poker is a digit and the end of turn: two tokens. A cut digit is still read."""
-    given = config()
-    for limit, cut in ((1, 1.0), (2, 0.0)):
-        row = measure_written(given, policy, reply_constraint(policy, limit), 10, greedy=True)
-        own = row["all"]
-        assert own.cut_share is not None and own.illegal_replies == 0
-        assert (own.cut_share.mean, own.tokens_per_reply) == (cut, limit)
 
 
 # -- results and table -------------------------------------------------------------------------------------
@@ -195,15 +160,16 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "reply_constraint", writer)
 
 
-@pytest.mark.usefixtures("scripted")
-def test_results_have_the_masked_policy_and_replies_of_both_ways(tmp_path: Path) -> None:
-    output = tmp_path / "result.json"
-    options = EvalOptions(config(*KUHN), num_episodes=6, unmasked=True, output=output)
+@pytest.mark.trains
+@pytest.mark.sample
+@pytest.mark.usefixtures("scripted", "here")
+def test_results_have_the_masked_policy_and_replies_of_both_ways_and_a_file_each() -> None:
+    options = EvalOptions(config(*KUHN), num_episodes=6, unmasked=True)
     results = evaluate(options, quiet())
-    written = json.loads(output.read_text())
+    written = json.loads(Path("runs/eval-tiny-unmasked-kuhn_poker-random.json").read_text())
     assert written == json.loads(re.sub("-?Infinity", "null", json.dumps(results)))
     assert (written["decode"], written["max_new_tokens"]) == ("choice and text", 32)
-    alone = evaluate(EvalOptions(config(*KUHN), num_episodes=6, output=output), quiet())
+    alone = evaluate(EvalOptions(config(*KUHN), num_episodes=6), quiet())
     assert written["sampled"] == json.loads(json.dumps(alone))["sampled"]
     sampled, greedy = written["replies"]["sampled"], written["replies"]["greedy"]
     assert list(sampled) == list(greedy) == ["seat 0", "seat 1", "all"]
@@ -215,42 +181,19 @@ def test_results_have_the_masked_policy_and_replies_of_both_ways(tmp_path: Path)
     assert greedy["all"]["given_up_share"] == list(wilson(12, 12))
     assert greedy["all"]["illegal_share"] == list(wilson(36, 36))
 
-    text = EvalOptions(config(*KUHN), num_episodes=6, decode="text", max_new_tokens=5, output=output)
-    results = evaluate(text, quiet())
-    assert (results["decode"], results["max_new_tokens"]) == ("text", 5) and "sampled" not in results
-    assert list(results["replies"]["sampled"]["all"]["score"]) == sampled["all"]["score"]
-
-
-@pytest.mark.usefixtures("scripted", "here")
-def test_each_way_of_the_command_line_has_a_file() -> None:
-    command = ["eval", "--model.model_name", "tiny", "--game", "kuhn_poker", "--num_episodes", "1"]
-    for way in ("--unmasked", "--unmasked", "--decode text", "--decode text --max_new_tokens 5"):
+    command = ["eval", "--model.model_name", "tiny", "--game", "kuhn_poker", "--num_episodes", "6"]
+    for way in ("--unmasked", "--decode text", "--decode text --max_new_tokens 5"):
         assert main([*command, *way.split()]) == 0
     found = {path.name: json.loads(path.read_text()) for path in Path("runs").iterdir()}
     assert {name: data.get("max_new_tokens") for name, data in found.items()} == {
+        "eval-tiny-sampled-kuhn_poker-random.json": None,
         "eval-tiny-unmasked-kuhn_poker-random.json": 32,
         "eval-tiny-text-kuhn_poker-random.json": 32,
         "eval-tiny-text-kuhn_poker-random-2.json": 5,
     }
-
-
-@pytest.mark.usefixtures("scripted")
-def test_the_table_is_whole_in_a_narrow_terminal(tmp_path: Path) -> None:
-    games = config(("env.task_ids", "[200000000, 1600000000]"))
-    options = EvalOptions(games, num_episodes=10, unmasked=True, output=tmp_path / "result.json")
-    results, text = evaluate_aloud(options, width=60)
-    lines = [line for line in text.splitlines() if "written to" not in line and "loading" not in line]
-    assert max(map(len, lines)) <= 60 and "…" not in text
-    words = " ".join(text.split())
-    assert "tiny on leduc_poker, phantom_ttt against random" in words
-    for row in (*results["replies"]["sampled"].values(), *results["replies"]["greedy"].values()):
-        shares = [row["illegal_share"], row["given_up_share"], row["success"]]
-        figures = [f"{mean:.1%}" for mean, _, _ in shares]
-        figures += [f"{100 * low:.1f}–{100 * high:.1f}" for _, low, high in shares]
-        figures += [f"({row['given_up']:,})", f"{row['score'][0]:.3f}", f"{row['episodes']} games"]
-        assert [figure for figure in figures if figure not in text] == []
-    assert "masked" in text and "masked policy's interval" in words
-    assert "games given up: ended by illegal replies (their number)." in words
+    results = found["eval-tiny-text-kuhn_poker-random-2.json"]
+    assert (results["decode"], results["max_new_tokens"]) == ("text", 5) and "sampled" not in results
+    assert list(results["replies"]["sampled"]["all"]["score"]) == sampled["all"]["score"]
 
 
 def test_the_note_says_whether_the_scores_agree(policy: LLMPolicy) -> None:
@@ -322,16 +265,8 @@ def test_the_three_tracks() -> None:
         list_changes("unlistd")
 
 
-def test_a_policy_still_chooses_behind_its_mask(tmp_path: Path) -> None:
-    env = small(tmp_path, **UNLISTED).env
-    text, info = make_one_env(env).reset(seed=1)
-    assert text.endswith("How to write an action: Pass or Bet.\n\nYour choice (action name only):")
-    assert list(text.names) == ["Pass", "Bet"] and info["legal_actions"] == [0, 1]
-    replying = make_reply_env(env)
-    replying.reset(seed=1)
-    assert "error" in replying.step("1")[-1] and "error" not in replying.step("bet")[-1]
-
-
+@pytest.mark.trains
+@pytest.mark.sample
 def test_training_takes_the_list_away_and_goes_on_bit_for_bit(tmp_path: Path) -> None:
     """Steps 0 to 3 with the plan [0, 3]: shares 1, 2/3, 1/3, 0 of six games each, drawn by their address."""
     settings = UNLISTED | {
@@ -346,6 +281,8 @@ def test_training_takes_the_list_away_and_goes_on_bit_for_bit(tmp_path: Path) ->
     assert_repeated(whole, tmp_path / "part", 2)
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_results_say_their_track(finished: Path, tmp_path: Path, capsys: Any) -> None:
     games = tmp_path / "games.jsonl"
     common = ["--num_episodes", "2", "--output", str(tmp_path / "found.json")]

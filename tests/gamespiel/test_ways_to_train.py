@@ -14,9 +14,9 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, from_dict, saved_config
-from gamespiel.environments.making import evaluation_config, make_envs, make_one_env
+from gamespiel.environments.making import evaluation_config, make_one_env
 from gamespiel.kinds.base import THINK
-from gamespiel.measure.episodes import measure_agent, play_policy
+from gamespiel.measure.episodes import measure_agent
 from gamespiel.measure.options import EvalOptions
 from gamespiel.measure.records import read_records
 from gamespiel.replay.page import make_rows
@@ -26,7 +26,6 @@ from task_gym.wrappers import ConversationText
 from tests.gamespiel.runs import (
     assert_repeated,
     evaluate_aloud,
-    marked,
     quiet,
     rows_of,
     small,
@@ -71,15 +70,8 @@ def test_the_answer_comes_after_the_thoughts() -> None:
     assert "error" not in info and thinking.unwrapped.state.history_str().split(", ")[2] == "0"
 
 
-@pytest.mark.parametrize("reply", ["x" * 2**21, "", "\ufffd\x00", "1" * 2**20])
-def test_any_reply_can_be_given(reply: str) -> None:
-    """Longer than the space's own limit, empty, without text, or one number of a million digits."""
-    env = make_envs(from_dict({"env": KUHN}).env, 1)
-    env.reset_one(0, 4)
-    _, reward, over, _, info = env.step_one(0, reply)
-    assert reward == -0.01 and not over and "error" in info
-
-
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_run_is_evaluated_as_it_was_trained(tmp_path: Path) -> None:
     more = {"env__decode": "text", "ppo__num_train_steps": "1", "ppo__max_new_tokens": "5"}
     run = train_quietly(small(tmp_path / "run", **more, run__eval_games="0"))
@@ -116,7 +108,10 @@ WAYS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("way", marked(WAYS, ("cut",)))
+@pytest.mark.trains
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=[pytest.mark.sample] * (way == "cut")) for way in WAYS]
+)
 def test_a_conversation_run_goes_on_bit_for_bit(way: str, tmp_path: Path) -> None:
     """Its state as after the first of three steps, and resumed, it is the run that was not stopped."""
     more: dict[str, Any] = TALK | WAYS[way] | {"run__eval_games": "0", "ppo__batch_size": "12"}
@@ -126,6 +121,8 @@ def test_a_conversation_run_goes_on_bit_for_bit(way: str, tmp_path: Path) -> Non
     assert any(row["rollout/conversations_cut"] for row in rows_of(whole)) == (way == "cut")
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_games_are_recorded_exported_and_learned_as_conversations(tmp_path: Path) -> None:
     """Their first message is the system's, of protocol "evaluate"."""
     more = {"ppo__num_train_steps": "1", "env__seeding": "evaluate", "env__rules": "true"}
@@ -153,19 +150,6 @@ def test_a_turn_that_can_never_fit_is_refused_before_anything_is_trained(tmp_pat
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
-def test_replies_without_a_mask_are_measured_in_conversations(tmp_path: Path) -> None:
-    config = small(tmp_path / "run", **TALK, env__seeding="evaluate", env__rules="true")
-    policy = make_policy(config, make_one_env(config.env))
-    episodes = play_policy(config, policy, 2, quiet(), free=policy.free_text(3))
-    assert episodes and all(
-        isinstance(turn.observation, ConversationText) and turn.observation.messages[0]["role"] == "system"
-        for episode in episodes
-        for turn in episode.turns
-    )
-    refused = [turn for episode in episodes for turn in episode.turns[1:] if episode.illegal]
-    assert any("names no legal action" in turn.observation for turn in refused)
-
-
 # -- self-play ---------------------------------------------------------------------------------------------
 
 
@@ -190,6 +174,8 @@ def self_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_quietly(small(tmp_path_factory.mktemp("self") / "run", **ONE))
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_self_play_resumes_bit_for_bit(self_run: Path, tmp_path: Path) -> None:
     """Between moves of the magnet and growth of the pool, too: their weights are in the checkpoint.
 
@@ -198,6 +184,8 @@ def test_self_play_resumes_bit_for_bit(self_run: Path, tmp_path: Path) -> None:
     assert_repeated(self_run, tmp_path / "run", 5)
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_rows_and_checkpoints_name_the_snapshots(self_run: Path) -> None:
     """Snapshots every 2 steps, of which 3 are kept; the magnet moves before steps 3 and 6 (from 0)."""
     rows = rows_of(self_run)
@@ -216,25 +204,13 @@ def test_rows_and_checkpoints_name_the_snapshots(self_run: Path) -> None:
     assert "exploitability" in json.loads((self_run / "summary.json").read_text())["after"]
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_evaluations_are_against_random(self_run: Path) -> None:
     results, text = evaluate_aloud(EvalOptions(saved_config(self_run), self_run, exact=True))
     assert "opponent 'self' is for training: evaluated against random" in text
     assert results["env"]["opponent"] == results["exact"]["policy"]["opponent"] == "random"
     assert 0 < results["exact"]["policy"]["exploitability"] < 2
-
-
-def test_a_mixture_of_itself_and_others(tmp_path: Path) -> None:
-    """A game against itself has an episode per seat, one against another opponent has one."""
-    mixture = {"env__opponent": "{random: 0.5, self: 0.5}", "run__eval_games": "2"}
-    run = train_quietly(small(tmp_path / "run", **mixture, ppo__num_train_steps="2", ppo__batch_size="32"))
-    for row in rows_of(run):
-        against = {name: row[f"rollout/against/{name}/episodes"] for name in ("random", "self")}
-        assert against["random"] + against["self"] / 2 == 32
-        assert against["random"] > 0 and against["self"] > 0
-        assert row["rollout/against/self/reward"] == pytest.approx(0.5)  # the seats' scores sum to 1
-        assert not [name for name in row if name.startswith(("pool/", "train/magnet"))]
-    assert not (checkpoint.find(run) / "snapshots").exists()
-    assert saved_config(run).env.opponent == {"random": 0.5, "self": 0.5}
 
 
 def test_evaluations_leave_itself_out() -> None:
@@ -264,6 +240,8 @@ def first_texts(config: Any, count: int) -> list[str]:
     return sorted({str(env.reset(seed=seed)[0]) for seed in range(count)})
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_what_was_played_becomes_likely_and_ppo_goes_on(tmp_path: Path) -> None:
     """In Kuhn poker: the answer is always 1, bet."""
     config = small(tmp_path / "run", ppo__num_train_steps="1", run__eval_games="0")
@@ -345,6 +323,8 @@ def test_without_trl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         warm_start(small(tmp_path / "run"), WarmStart([]), quiet())
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_from_recorded_games_to_a_run_by_commands(here: Path) -> None:
     game = ["--game", "kuhn_poker"]
     rules = ["--env.rules", "false"]

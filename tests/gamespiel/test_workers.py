@@ -1,10 +1,11 @@
-"""Runs whose environments are played in threads or by workers: the same bits as without any."""
+"""Runs that learn or play in threads, or whose environments workers play: the same bits as without any."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,13 +22,24 @@ from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.agents.runs.manifest import replace_file
 from gamespiel.agents.vec_env import TextVecEnv
-from gamespiel.config import Config, import_own_modules, saved_config
+from gamespiel.config import Config, import_own_modules, resolve, saved_config
 from gamespiel.environments import workers
 from gamespiel.environments.making import make_envs, make_played_envs
 from gamespiel.kinds.base import answers_of
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED
-from tests.gamespiel.runs import STAGED, assert_same_run, go_back, small, train_aloud, train_quietly
+from tests.gamespiel.runs import (
+    ROUNDED,
+    STAGED,
+    adapter_distance,
+    adapters_of,
+    assert_same_run,
+    go_back,
+    rows_of,
+    small,
+    train_aloud,
+    train_quietly,
+)
 
 SHORT = {
     "ppo__num_train_steps": "2", "run__eval_games": "2", "run__eval_steps": "1", "run__eval_episodes": "2",
@@ -47,30 +59,59 @@ def parts_everywhere() -> Iterator[None]:
     workers.close_pools()
 
 
-def search_config(folder: Path, threads: int | None, **more: str) -> Config:
+def search_config(folder: Path, threads: int) -> Config:
     """Returns the small configuration against a small search, of two steps."""
-    return small(folder, run__env_threads="null" if threads is None else str(threads), **SEARCHED | more)
+    return small(folder, run__env_threads=str(threads), **SEARCHED)
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        pytest.param({"env__opponent": "mcts-python:6x2"}, marks=pytest.mark.families),
-        pytest.param({"env__game": "leduc_poker", "model__dtype": "bfloat16"}, marks=pytest.mark.trains),
-    ],
-    ids=["in Python", "bfloat16"],
-)
-def test_threads_change_no_bit(more: dict[str, str], tmp_path: Path) -> None:
-    first, *others = [train_quietly(search_config(tmp_path / f"{n}", n, **more)) for n in (1, 4, None)]
-    for run in others:
-        assert_same_run(run, first)
-    assert torch.get_num_threads() == 1  # run.num_threads, whatever the searches use
+LEDUC = {"env__game": "leduc_poker", "run__eval_games": "0", "run__exact_every": "0"}
+
+
+def go_on_with_two_threads(whole: Path, run: Path, step: int) -> Path:
+    """Returns a copy of a run that goes on from a step with two threads."""
+    before = torch.get_num_threads()
+    shutil.copytree(whole, run)
+    train_quietly(
+        resolve(overrides=[("run.num_threads", "2")], base=saved_config(run)), resume=f"{run}@{step}"
+    )
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+    return run
+
+
+@pytest.mark.trains
+def test_two_threads_add_up_in_one_order_and_change_no_more_than_rounding(tmp_path: Path) -> None:
+    """Gradients of prompts that repeat are summed; in large sums, threads could race."""
+    large = {"ppo__batch_size": "1024", "ppo__mini_batch_size": "2048", "ppo__ppo_epochs": "1"}
+    whole = train_quietly(small(tmp_path / "whole", ppo__num_train_steps="2", **LEDUC, **large))
+    runs = [go_on_with_two_threads(whole, tmp_path / name, 1) for name in ("first", "second")]
+    assert_same_run(*runs)
+    rewards = [rows_of(run)[1]["rollout/reward"] for run in (runs[0], whole)]
+    assert rewards[0] == pytest.approx(rewards[1], abs=0.01)
+    assert adapter_distance(runs[0], whole) < ROUNDED
+
+
+@pytest.mark.trains
+@pytest.mark.sample
+def test_another_number_of_threads_plays_the_same_and_learns_the_same_to_a_millionth(tmp_path: Path) -> None:
+    """Sums are added in another order from the step on at which the run goes on."""
+    more = {"ppo__batch_size": "32", "ppo__mini_batch_size": "50", "ppo__num_train_steps": "2"}
+    whole = train_quietly(small(tmp_path / "whole", **LEDUC, **more))
+    run = go_on_with_two_threads(whole, tmp_path / "run", 1)
+    for own, expected in zip(rows_of(run), rows_of(whole), strict=True):
+        assert own == pytest.approx(expected, abs=1e-6, rel=1e-6), own["step"]
+        drawn = ("rollout/reward", "rollout/episodes", "rollout/tokens_per_decision", "decisions")
+        assert [own[name] for name in drawn] == [expected[name] for name in drawn]
+    left, right = adapters_of(run), adapters_of(whole)
+    assert all(torch.allclose(left[name], right[name], rtol=0, atol=1e-6) for name in right)
 
 
 def parts_of(config: Config) -> int | None:
     return assembly.make_algorithm(config).parts
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_parts_where_a_search_may_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stages = [{"name": "easy", "opponent": "first"}, {"name": "hard", "opponent": {"first": 1, "NAME": 1}}]
     for name, parts in (("mcts:5", 2), ("random", 1)):
@@ -108,6 +149,8 @@ def search_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_quietly(search_config(tmp_path_factory.mktemp("searched") / "run", 2))
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_resumed_run_may_have_other_threads(search_run: Path, tmp_path: Path) -> None:
     run = go_back(search_run, tmp_path / "run", 1)
     config = saved_config(search_run)
@@ -115,27 +158,25 @@ def test_a_resumed_run_may_have_other_threads(search_run: Path, tmp_path: Path) 
     assert_same_run(train_quietly(config, resume=run), search_run)
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_run_keeps_its_parts(search_run: Path, tmp_path: Path) -> None:
-    """Even if the rule that decides them is another one by then."""
+    """Even if the rule that decides them is another one by then; a learner that is saved keeps them too."""
     start = checkpoint.find(go_back(search_run, tmp_path / "run", 1))
     state = json.loads((start / "state.json").read_text())
     assert state["parts"] == 2
     replace_file(start, "state.json", json.dumps(state | {"parts": 1}))
     model = assembly.make_algorithm(saved_config(search_run))
     assert model.parts == 2
+    model.save(tmp_path / "model")
+    assert LLMPPO.load(tmp_path / "model").parts == 2
+    plain = assembly.make_algorithm(small(tmp_path))
+    assert LLMPPO.load(tmp_path / "model", env=plain.env).parts == 2
     checkpoint.load(model, start)
     assert model.parts == 1
     replace_file(start, "state.json", json.dumps(state | {"parts": "2"}))
     with pytest.raises(CheckpointError, match="parts is '2': Input should be a valid integer"):
         checkpoint.load(model, start)
-
-
-def test_a_saved_learner_keeps_its_parts(tmp_path: Path) -> None:
-    model = assembly.make_algorithm(search_config(tmp_path, 1))
-    model.save(tmp_path / "model")
-    assert LLMPPO.load(tmp_path / "model").parts == 2
-    plain = assembly.make_algorithm(small(tmp_path))
-    assert LLMPPO.load(tmp_path / "model", env=plain.env).parts == 2
 
 
 def lowest(texts: list[str], masks: Any, episodes: list[int], turn: int) -> Any:
@@ -146,14 +187,18 @@ def lowest(texts: list[str], masks: Any, episodes: list[int], turn: int) -> Any:
 
 
 @forked
+@pytest.mark.launch
 @pytest.mark.parametrize(
     "more",
     [
-        {"env__opponent": json.dumps({"self": 1, "mcts:5x1": 1, "random": 1}), "env__game": "leduc_poker"},
-        {"env__opponent": "random", **STAGES},
-        pytest.param({"env__opponent": "self", "self_play__learn": "one"}, marks=pytest.mark.families),
-        pytest.param({"env__conversation": "true", "env__answer": "name"}, marks=pytest.mark.families),
-        pytest.param({"env__decode": "text", "ppo__max_new_tokens": "4"}, marks=pytest.mark.families),
+        pytest.param(
+            {"env__opponent": '{"self": 1, "mcts:5x1": 1, "random": 1}', "env__game": "leduc_poker"},
+            marks=pytest.mark.sample,
+        ),
+        pytest.param({"env__opponent": "random", **STAGES}, marks=pytest.mark.sample),
+        {"env__opponent": "self", "self_play__learn": "one"},
+        {"env__conversation": "true", "env__answer": "name"},
+        {"env__decode": "text", "ppo__max_new_tokens": "4"},
     ],
     ids=["mixture", "curriculum", "self-play", "conversation", "replies"],
 )
@@ -169,6 +214,8 @@ def test_workers_change_no_bit(more: dict[str, str], tmp_path: Path) -> None:
 
 
 @forked
+@pytest.mark.launch
+@pytest.mark.sample
 def test_environments_in_workers_say_what_they_cannot_do(tmp_path: Path) -> None:
     envs = make_played_envs(small(tmp_path, run__env_workers="1"), 2)
     assert len(envs.envs) == 1 and envs.num_envs == 2 and envs.has_attr("state")
@@ -183,6 +230,8 @@ def test_environments_in_workers_say_what_they_cannot_do(tmp_path: Path) -> None
 
 
 @forked
+@pytest.mark.launch
+@pytest.mark.sample
 def test_a_vector_of_stable_baselines3_steps_in_workers(tmp_path: Path) -> None:
     config = small(tmp_path, run__env_workers="2")
     vectors = [assembly.make_algorithm(given).env for given in (small(tmp_path), config)]
@@ -202,6 +251,8 @@ def test_a_vector_of_stable_baselines3_steps_in_workers(tmp_path: Path) -> None:
 
 
 @forked
+@pytest.mark.launch
+@pytest.mark.sample
 def test_modules_of_the_users_are_imported_in_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "my_worker_opponents.py").write_text(
         "from task_gym.opponents import register_opponent\n"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from task_gym.errors import ArgumentError, SamplerError
@@ -56,6 +56,7 @@ def play_on(sampler: Any, scores: Sequence[float]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
+@settings(max_examples=25)
 @given(before=SCORES, after=SCORES)
 def test_a_loaded_state_continues_exactly(name: str, before: list[float], after: list[float]) -> None:
     sampler, twin = SAMPLERS[name](), SAMPLERS[name]()

@@ -47,18 +47,10 @@ def test_samples_are_contained_and_follow_the_seed() -> None:
 
 # -- texts as pictures -------------------------------------------------------------------------------------
 
-# A cell of the picture is 8 pixels wide and 16 high, behind a margin of 8.
-HEIGHT, WIDTH, MARGIN = 16, 8, 8
-
 
 def inked(text: str) -> np.ndarray:
     """The pixels of the text's picture that are darker than half, bool (height, width)."""
     return picture(text)[:, :, 0] < 128
-
-
-def cell(shown: np.ndarray, row: int, column: int) -> np.ndarray:
-    top, left = MARGIN + row * HEIGHT, MARGIN + column * WIDTH
-    return shown[top : top + HEIGHT, left : left + WIDTH]
 
 
 def listing(*items: str) -> str:
@@ -80,16 +72,7 @@ def test_shape_and_colours() -> None:
 @pytest.mark.parametrize("character", "♠♥♦♣─│┌┼╔║▓←↑→↓…½éж")
 def test_the_font_has_what_games_print(character: str) -> None:
     shown, missing = inked(character), inked("\U0010ffff")
-    assert cell(shown, 0, 0).any() and (shown != missing).any()
-
-
-def test_each_character_has_its_cell() -> None:
-    text = " ".join("♠M─é" * 11)
-    shown = inked(text)
-    for column, character in enumerate(text):
-        assert cell(shown, 0, column).any() == (character != " ")
-    # The same letter is the same picture wherever it is.
-    assert (cell(shown, 0, 2) == cell(shown, 0, 82)).all()
+    assert shown.any() and (shown != missing).any()
 
 
 @pytest.mark.parametrize("text", ["\x00\r\x07\x1b[31m\u200b\u2028", "\ud800", "e\u0301 אב 漢字 😀", "a\tb"])
@@ -118,20 +101,6 @@ LINES = [str(number) for number in range(100)]
 )
 def test_rows_by_hand(text: str, rows: list[str]) -> None:
     assert picture_rows(text) == rows
-
-
-def test_legal_actions_are_side_by_side() -> None:
-    # "  1000 -> a1000" has 15 characters, so that a cell has 16, and 88 // 16 = 5 are in a row.
-    items = [f"  {number} -> a{number}" for number in (*range(9), 1000)]
-    assert picture_rows(listing(*items)) == [
-        "Board",
-        "",
-        "Legal Actions:",
-        "  0 -> a0         1 -> a1         2 -> a2         3 -> a3         4 -> a4",
-        "  5 -> a5         6 -> a6         7 -> a7         8 -> a8         1000 -> a1000",
-        "",
-        CLOSING,
-    ]
 
 
 def test_long_lists_are_cut_and_say_so() -> None:
@@ -188,10 +157,3 @@ def test_an_f_string_is_found_by_its_variable_and_places(tmp_path: Path) -> None
         read_template(file, "text", ("a",))
     with pytest.raises(ValueError, match=r"1 others \(no plain expressions\)"):
         read_template(file, "more", ("a",))
-
-
-def test_character_set_is_every_character() -> None:
-    assert "♠" in SPACE.character_set
-    assert "ab" not in SPACE.character_set
-    assert len(SPACE.character_set) == len(SPACE.character_list) == 0x110000
-    assert SPACE.character_list[int(SPACE.character_index("♠"))] == "♠"

@@ -114,8 +114,10 @@ def test_failures_that_do_not_pass_name_the_endpoint(stub: ModelStub) -> None:
         away.request_reply(SAID, 0, soon())
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_time_limits(stub: ModelStub) -> None:
-    stub.pause = 0.4
+    stub.pause = 0.2
     patience = Patience(0.1, 0.1, Retries(tries=2, first=0.5))
     chat = Chat(Endpoint("m", stub.url), patience=patience, sleep=lambda seconds: None)
     with pytest.raises(EndpointError, match=r"did not answer in 0 s; 2 tries failed"):
@@ -125,7 +127,7 @@ def test_time_limits(stub: ModelStub) -> None:
     stub.pause = 0.0
     stub.faults = [streamed(*chain(*((delta("6"), 0.05) for _ in range(400))))]
     with pytest.raises(TimeoutError):
-        Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, time.monotonic() + 0.5)
+        Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, time.monotonic() + 0.3)
 
 
 USAGE = '{"choices": [{"message": {"content": "7"}}], "usage": %s}'
@@ -154,12 +156,14 @@ def test_malformed_replies_are_tried_again(stub: ModelStub, reply: str | list[st
     assert ask(stub) == ("7", [0.5])
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_a_slow_reply_is_waited_for_as_long_as_pieces_come_and_no_longer() -> None:
-    """Thirty pieces with pauses of 0.1 s take longer than any one pause may.
+    """Twelve pieces with pauses of 0.1 s take longer than any one pause may.
 
     Comments keep a connection alive, and are no pieces. A response without events must be whole in time.
     """
-    text = "0123456789" * 3
+    text = "0123456789ab"
     comments = chain(*((": still there\n\n", 0.1) for _ in range(600)))
 
     def send_spaces(handler: Handler) -> None:
@@ -175,7 +179,7 @@ def test_a_slow_reply_is_waited_for_as_long_as_pieces_come_and_no_longer() -> No
         with ModelStub(lambda body: " 7 ") as stub:
             stub.streams = False
             stub.faults = [fault]
-            return ask(stub, Patience(20.0, 2.0, Retries(tries=2, first=0.5)))
+            return ask(stub, Patience(20.0, 0.9, Retries(tries=2, first=0.5)))
 
     faults = streamed(*chain(*((delta(digit), 0.1) for digit in text))), streamed(delta("6"), *comments)
     began = time.monotonic()

@@ -45,8 +45,10 @@ def run(folder: Path, overrides: list[tuple[str, str]], **options: Any) -> tuple
 # -- replies -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_the_oracle_is_right_in_every_group_and_every_score(tmp_path: Path) -> None:
-    results, printed = run(tmp_path, EVERYTHING, agent="oracle", num_episodes=30)
+    results, printed = run(tmp_path, EVERYTHING, agent="oracle", num_episodes=12)
     sampled = results["sampled"]
     for row in sampled.values():
         right = {name: interval[0] for name, interval in row["by_scoring"].items()}
@@ -60,11 +62,11 @@ def test_the_oracle_is_right_in_every_group_and_every_score(tmp_path: Path) -> N
     assert list(sampled) == [*levels, *families, "all"]
     assert levels == sorted(levels, key=lambda name: int(name.split()[1])) and len(levels) > 1
     for names in (levels, families, ["all"]):
-        assert sum(sampled[name]["episodes"] for name in names) == 30
-    assert printed.startswith("playing 30 traces\n")
+        assert sum(sampled[name]["episodes"] for name in names) == 12
+    assert printed.startswith("playing 12 traces\n")
     assert "oracle on CodeTrace-v0, percent and 95% Wilson" in printed
     assert all(name in printed for name in ("affine", "exact", "lines", *levels, *families))
-    assert run(tmp_path, EVERYTHING, agent="oracle", num_episodes=30) == (results, printed)
+    assert run(tmp_path, EVERYTHING, agent="oracle", num_episodes=12) == (results, printed)
 
 
 def test_echo_reads_off_the_literals_as_they_stand() -> None:
@@ -79,6 +81,8 @@ def test_echo_reads_off_the_literals_as_they_stand() -> None:
     assert echo_texts("print(1)") == ""
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_echo_is_right_where_the_literals_are_the_output(tmp_path: Path) -> None:
     rows = [
         {"program": "print('one')\nprint('two')\n", "inputs": None},  # both right
@@ -120,21 +124,23 @@ def test_random_is_uniform_over_what_may_be_chosen() -> None:
     assert {answer.action for answer in first} == {1}
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_first_picks_the_first_output(tmp_path: Path) -> None:
-    results, printed = run(tmp_path, LEVEL_1, agent="first", num_episodes=6)
+    results, printed = run(tmp_path, LEVEL_1, agent="first", num_episodes=3)
     env = gym.make("CodeTraceChoice-v0", level=1, task_ids=[(0, 1599)])
     local: Any = env.unwrapped
-    right = []
-    for seed in trace_seeds(0, 6):
+    right, asked = [], []
+    for seed in trace_seeds(0, 3):
         _, info = env.reset(seed=seed)
         right.append(info["admissible_commands"][0] == local.trace.truth)
+        asked.append(info["task_id"])
     row = results["sampled"]["all"]
-    assert row["by_scoring"]["affine"][0] == row["by_scoring"]["exact"][0] == pytest.approx(sum(right) / 6)
-    assert (row["episodes"], row["length"], row["illegal_rate"]) == (6, 1.0, 0.0)
+    assert row["by_scoring"]["affine"][0] == row["by_scoring"]["exact"][0] == pytest.approx(sum(right) / 3)
+    assert (row["episodes"], row["length"], row["illegal_rate"]) == (3, 1.0, 0.0)
     assert "first on CodeTraceChoice-v0" in printed
     # Replies and choices have the same tasks.
-    replied = play_replies(KIND.player.make_reply_env(config(LEVEL_1).env), "empty", trace_seeds(0, 6))
-    asked = [env.reset(seed=seed)[1]["task_id"] for seed in trace_seeds(0, 6)]
+    replied = play_replies(KIND.player.make_reply_env(config(LEVEL_1).env), "empty", trace_seeds(0, 3))
     assert [episode.info["task_id"] for episode in replied] == asked
 
 
@@ -157,6 +163,8 @@ def test_options_without_effect_and_a_file_that_is_not_there_are_named(tmp_path:
 # -- a policy ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path) -> None:
     small = {
         "env.task_ids": "[[0, 319]]", "ppo.batch_size": "4", "ppo.ppo_epochs": "1",
@@ -182,6 +190,8 @@ def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path
 # -- programs of the hub -----------------------------------------------------------------------------------
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_runs_and_results_name_the_commit_that_programs_are_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,11 +203,11 @@ def test_runs_and_results_name_the_commit_that_programs_are_from(
     monkeypatch.setattr(hub, "commit_of", lambda revision: revision or commit)
     monkeypatch.setattr(hub, "rows_at", lambda commit: Rows([program]))
     sources._open_hub.cache_clear()
-    few = [("ppo.batch_size", "2"), ("ppo.num_train_steps", "1"), ("run.eval_games", "0")]
+    few = [("ppo.batch_size", "1"), ("ppo.num_train_steps", "1"), ("run.eval_games", "0")]
     given = [*EVERYTHING, ("env.source", "hub"), ("run.output_dir", str(tmp_path / "run")), *few]
     folder = train_quietly(config(given))
     assert saved_config(folder).env.source == f"hub@{commit}"
-    results, _ = run(tmp_path, [*EVERYTHING, ("env.source", "hub")], agent="oracle", num_episodes=2)
+    results, _ = run(tmp_path, [*EVERYTHING, ("env.source", "hub")], agent="oracle", num_episodes=1)
     assert results["env"]["source"] == f"hub@{commit}"
     sources._open_hub.cache_clear()
 

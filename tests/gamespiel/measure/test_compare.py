@@ -19,6 +19,8 @@ from tests.gamespiel.endpoints.models import ModelStub, recorded
 from tests.gamespiel.measure.test_exploit import config
 from tests.gamespiel.runs import quiet
 
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
+
 
 def run_comparison(folder: Path, given: Config, *names: str, **options: Any) -> dict[str, Any]:
     """Returns the results, after a check that the file has them."""

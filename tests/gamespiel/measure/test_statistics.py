@@ -65,6 +65,8 @@ def test_exact_means_have_no_error() -> None:
     assert np.diff(half.interval()) < np.diff(sampled.interval()) / 1.5
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_rare_wins_are_right_in_all_games_together() -> None:
     """One wins 2% of its seats and the other none, in 8 games of 100 deals: 40 families of nine intervals.
 
@@ -147,9 +149,11 @@ def test_games_count_equally_and_deals_are_drawn_whole() -> None:
     assert rate_games([Scale((0.0,))], [won], [won], seed=0).low is None  # all are equal
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_few_deals_have_the_rating_of_many_and_intervals_that_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Matches drawn from the model: 19 games of three anchors, three deals of two matches with each."""
-    monkeypatch.setattr("gamespiel.measure.ratings.RESAMPLES", 200)
+    monkeypatch.setattr("gamespiel.measure.ratings.RESAMPLES", 100)
     generator, truth, scale = np.random.default_rng(7), 100.0, Scale((0.0, 300.0, 600.0))
     chances = scale.expect(np.array(truth))
     ratings = []

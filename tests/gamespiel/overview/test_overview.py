@@ -13,16 +13,12 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from matplotlib.figure import Figure
-from PIL import Image
 
 from gamespiel.cli import main
 from gamespiel.config import Config
 from gamespiel.overview.comparing import differing_keys, find_first_difference
 from gamespiel.overview.plots import (
-    Group,
     draw_groups,
-    draw_shares,
     find_shares,
     group_seeds,
     learning_curve,
@@ -33,6 +29,8 @@ from gamespiel.overview.reading import Run, describe_run, find_runs, is_locked, 
 from task_gym.stats import wilson
 from tests.gamespiel.runs import small, train_quietly
 from tests.task_gym.test_files import files_of_at_most
+
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
 
 Capsys = pytest.CaptureFixture[str]
 
@@ -149,24 +147,6 @@ def test_curves_of_one_run(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     assert "none of the runs has made a step" in capsys.readouterr().err
 
 
-def test_all_runs_are_named_and_equal_curves_are_seen(runs: Path, tmp_path: Path) -> None:
-    names = [tmp_path / one / ("_$x$-" + "leduc" * 40) for one in ("first", "second")]
-    for name in names:
-        shutil.copytree(runs / "a", name)
-    config = names[1] / "config.yaml"
-    text, changed = re.subn("(learning_rate|gamma|lam|cliprange): .*", r"\1: 0.5", config.read_text())
-    assert changed >= 4  # more keys than a label has
-    config.write_text(text)
-    figure = draw_groups(group_seeds([read_run(name) for name in names]))
-    (legend,) = figure.legends
-    shown = ["".join(text.get_text().split()) for text in legend.get_texts()]
-    assert shown == [f"{name.parent.name}/{name.name}".replace("$", r"\$") for name in names]
-    first, second = figure.axes[0].lines
-    assert list(first.get_ydata()) == list(second.get_ydata())
-    assert first.get_linestyle() == "-" and second.get_linestyle() == "--"
-    assert figure.get_tightbbox().x1 <= figure.get_figwidth()
-
-
 def test_the_exact_share_is_drawn_up_to_the_end(runs: Path) -> None:
     """Two steps were trained; the share after them is in the summary, and in no row of metrics."""
     run = read_run(runs / "a")
@@ -235,33 +215,6 @@ def test_games_early_and_late() -> None:
     assert shares.early == {} and shares.late == {"first": wilson(2, 4), "last": wilson(1, 4)}
 
 
-def test_a_game_that_comes_late_has_no_early_mark() -> None:
-    rows = [row(1, game_hex=(0, 2)), *(row(step, game_hex=(1, 2), game_go=(1, 2)) for step in range(2, 6))]
-    (shares,) = find_shares([run_of(*rows)])
-    assert list(shares.early) == ["hex"] and set(shares.late) == {"hex", "go"}
-    axes = Figure().subplots()
-    draw_shares(axes, shares, "#000000")
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["hex", "go"]
-    assert len(axes.lines) == 2 * 3  # an interval and a mark of each share
-    many: dict[str, Any] = {f"game_{'x' * 100}{place:02}": (1, 2) for place in range(31)}
-    (shares,) = find_shares([run_of(row(1, **many))])
-    axes = Figure().subplots()
-    draw_shares(axes, shares, "#000000")
-    assert len(axes.get_yticklabels()) == 24  # at most
-
-
-def test_panels_stand_below_the_curves() -> None:
-    rows = [row(step, f"s{step}", game_hex=(1, 2), game_go=(1, 2)) for step in (1, 2)]
-    axes = draw_groups([Group("a", [run_of(*rows)])]).axes
-    assert [one.get_title(loc="left") for one in axes[8:]] == [
-        "success by game, first fifth of the steps (hollow) and last",
-        "success by stage, all of its steps",
-    ]
-    alone = [row(step, game_hex=(1, 2), against_random=(1, 2)) for step in (1, 2)]
-    assert list(find_shares([run_of(*alone)])) == []  # one game against one opponent
-    assert len(draw_groups([Group("a", [run_of(*alone)])]).axes) == 8
-
-
 # -- the learning curve ------------------------------------------------------------------------------------
 
 
@@ -270,58 +223,12 @@ def write(path: Path, rows: list[dict[str, object]]) -> Path:
     return path
 
 
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures that are saved."""
-    figures: list[Figure] = []
-    save = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda own, *a, **k: (figures.append(own), save(own, *a, **k)))
-    return figures
-
-
-def test_a_metric_of_some_steps_is_drawn_as_joined_points(tmp_path: Path, figures: list[Figure]) -> None:
-    """Steps 1, 10 and 20 of 25: a line through all rows would have no two neighbours to join.
-
-    Other values are missing, too, and a kill has cut the last line.
-    """
-    rows: list[dict[str, object]] = [{"step": s, "rollout/reward": 0.5} for s in range(1, 26)]
-    for step in (1, 10, 20):
-        rows[step - 1] |= {"train/kl_ref": step / 100, "rollout/reward": None}
-    path = write(tmp_path / "metrics.jsonl", [*rows, {"step": 26}])
-    path.write_text(path.read_text() + '{"step": 27, "roll')
-    with Image.open(learning_curve(path, tmp_path / "new" / "curve.png")) as image:
-        assert image.size == (1200, 768)
-    (line,) = figures[0].axes[1].get_lines()
-    assert (list(line.get_xdata()), list(line.get_ydata())) == ([1, 10, 20], [0.01, 0.1, 0.2])
-    assert line.get_marker() == "."
-
-
 def test_without_space_the_last_picture_remains(tmp_path: Path) -> None:
     path, png = write(tmp_path / "metrics.jsonl", []), tmp_path / "curve.png"  # of a run without steps, too
     png.write_bytes(b"older")
     with files_of_at_most(1000), pytest.raises(OSError, match=r"File too large: '.*/curve\.png'"):
         learning_curve(path, png)
     assert png.read_bytes() == b"older"
-
-
-def test_changes_of_the_stage_are_marked(tmp_path: Path, figures: list[Figure]) -> None:
-    """A dotted line in each of the four panels at the decisions of the row; one panel has the name.
-
-    Also of a change in the first step, and back. Rows of a run without stages have none.
-    """
-    names = ("easy", "medium", "hard")
-    rows: list[dict[str, object]] = [
-        {"step": step, "decisions": 10 * step, "rollout/reward": 0.5}
-        | {"curriculum/stage": stage, "curriculum/name": names[stage]}
-        for step, stage in enumerate((1, 1, 2, 1), start=1)
-    ]
-    learning_curve(write(tmp_path / "metrics.jsonl", rows), tmp_path / "curve.png")
-    dotted = [line for axes in figures[0].axes for line in axes.lines if line.get_linestyle() == ":"]
-    assert [line.get_xdata()[0] for line in dotted] == [10.0, 30.0, 40.0] * 4
-    texts = [text.get_text() for axes in figures[0].axes for text in axes.texts if text.get_rotation()]
-    assert texts == ["medium", "hard", "medium"]
-    learning_curve(write(tmp_path / "metrics.jsonl", [{"step": 1}, {"step": 2}]), tmp_path / "curve.png")
-    assert not any(axes.lines for axes in figures[1].axes)
 
 
 def test_running_mean() -> None:

@@ -24,6 +24,8 @@ from task_gym.errors import TaskGymError
 from tests.gamespiel.replay.games import record
 from tests.gamespiel.runs import STEPS, quiet
 
+pytestmark = [pytest.mark.trains, pytest.mark.sample]
+
 
 def check(row: dict[str, Any]) -> None:
     """Checks what is true of every recorded game of Kuhn poker: it can be played again."""

@@ -18,9 +18,9 @@ from gamespiel.report.console import make_console
 from gamespiel.report.endpoints import rows_of
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import name_results
-from gamespiel.report.tables import Grid, make_pairs_table, summary_table
+from gamespiel.report.tables import make_pairs_table, summary_table
 from gamespiel.report.text import format_duration, keep_last_lines, print_json
-from gamespiel.training.dashboard import GRID, Dashboard, Pace, plain_line, sparkline
+from gamespiel.training.dashboard import Dashboard, Pace, plain_line, sparkline
 from gamespiel.training.measures import pair_scores
 from tests.gamespiel.runs import quiet, shown
 
@@ -71,43 +71,22 @@ STAGED = {
 }
 
 
-def view(dashboard: Dashboard, width: int = 80) -> str:
+def view(dashboard: Dashboard) -> str:
     """Returns the live display, without its styles."""
-    console = quiet(width)
+    console = quiet(80)
     console.print(dashboard._render())
     return shown(console)
-
-
-def displayed(metrics: dict[str, Any], clock: Clock) -> str:
-    """Returns the live display of a step with these metrics."""
-    with Dashboard(100, console=terminal(), clock=clock) as dashboard:
-        dashboard.update({"step": 1, **METRICS, **metrics})
-        return view(dashboard)
 
 
 def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
     line = plain_line({"step": 12, **METRICS, **STAGED}, 100, None)
     assert line.endswith(r"dec/s 95  stage hard \x1b[31mgames  to_next_stage 0.63  replays 0.28  left -")
-    body = displayed(STAGED, clock)
+    with Dashboard(100, console=terminal(), clock=clock) as dashboard:
+        dashboard.update({"step": 1, **METRICS, **STAGED})
+        body = view(dashboard)
     assert {len(line) for line in body.splitlines()} == {80}
     assert re.search(r"stage +hard \\x1b.*to next stage +63%.*stage success +44\.0%", body)
     assert re.search(r"replays +28\.1%.*failures kept +1,000.*mastered +12", body)
-
-
-def test_groups_are_shown_with_their_success_and_how_likely_they_are_drawn(clock: Clock) -> None:
-    """No episode of group "a" was played in this step. Equally likely groups have no most drawn one."""
-    shares = {"curriculum/probabilities/hex": 0.25, "curriculum/probabilities/a": 0.75}
-    success = {"curriculum/success/hex": 0.5}
-    line = plain_line({"step": 12, **METRICS, **shares, **success}, 100, None)
-    assert line.endswith("dec/s 95  most_drawn a 0.75  left -")
-    even = plain_line({"step": 12, **METRICS, **dict.fromkeys(shares, 0.5)}, 100, None)
-    assert even.endswith("dec/s 95  left -")
-    assert "success (share of draws)  hex 50% (25%)  a - (75%)" in displayed(shares | success, clock)
-    own = {"pool/size": 3, "pool/newest": 20, "eval/exploitability": 0.4567, "train/kl_magnet": 0.01}
-    line = plain_line({"step": 12, **METRICS, **own}, 100, None)
-    assert line.endswith("dec/s 95  pool 3  exploitability 0.457  left -")
-    levels = {"curriculum/levels": 1000, "curriculum/share": 0.5}
-    assert re.search(r"levels kept +1,000.*levels again +50\.0%", displayed(levels, clock))
 
 
 def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
@@ -123,28 +102,6 @@ def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
     assert [line.split()[-1] for line in lines[:-1]] == ["0:05", "0:03", "0:01", "0:00"]
     assert lines[-1] == "saved [bold]here[/bold]"
     assert "\x1b" not in shown(console)
-
-
-@pytest.mark.parametrize(("width", "per_row", "lowest"), [(40, 1, "0.71"), (80, 3, "0.31"), (120, 4, "0.01")])
-def test_terminal_mode_takes_the_whole_width(width: int, per_row: int, lowest: str, clock: Clock) -> None:
-    """The last text stays until the next one; as many of the last rewards are shown as fit."""
-    with Dashboard(100, console=terminal(width), clock=clock) as dashboard:
-        for step in range(1, 81):
-            clock.now += 2.0
-            text = "♠ " + "x" * 200 if step == 1 else None
-            dashboard.update({"step": step, **METRICS, "rollout/reward": step / 100}, text)
-        lines = view(dashboard, width).splitlines()
-    assert {len(line) for line in lines} == {width}
-    (first,) = (line for line in lines if "reward " in line and "to" not in line)
-    labels = ["reward", "success", "turns per game", "seat 0"]
-    assert [label for label in labels if label in first] == labels[:per_row]
-    body = "\n".join(lines)
-    assert all(field.label in body for field in GRID if not field.needs)
-    assert "step 80/100" in body and "0:40 left" in body  # 20 steps of 2 seconds
-    assert re.search(r"success +48\.0%", body) and re.search(r"KL to base +0\.0123", body)
-    assert re.search(r"explained var +-", body)
-    assert "▁" in body and "█" in body and f"{lowest} to 0.80" in body
-    assert "♠ xxx" in body and "x… │" in body
 
 
 def test_a_long_step_shows_how_far_it_is(clock: Clock) -> None:
@@ -273,34 +230,6 @@ def test_progress_elsewhere_is_lines() -> None:
     ]
 
 
-def test_lines_while_few_episodes_are_over() -> None:
-    """A searching opponent may move first; answers of one forward come together."""
-    now = [0.0]
-    console = quiet(60)
-    with report_progress(console, "playing 9 games", 9, clock=lambda: now[0]) as on_step:
-        for _ in range(3):
-            now[0] += 5
-            on_step(False, 0)
-    assert shown(console).endswith("  0 of 9 episodes, 2 begun in 0:10, - left\n")
-    now[0] = 0.0
-    with report_progress(console, "reading", 100, clock=lambda: now[0]) as on_step:
-        for _ in range(99):
-            on_step(False, 0)
-        now[0] = 198.0
-        on_step(True, 1)  # the first of 99 that came together: 2 s each, and one is missing
-    assert shown(console).endswith("  1 of 100 episodes, 1 turn in 3:18, 0:02 left\n")
-
-
-def test_a_bar_that_goes_away() -> None:
-    console = terminal(60)
-    with report_progress(console, "playing 2 games", 2) as on_step:
-        on_step(False, 1)
-        on_step(True, 2)
-    text = shown(console)
-    assert "\n" in text and "1 of 2 episodes, 2 turns" in text
-    assert text.endswith("\x1b[?25h\r\x1b[1A\x1b[2K")  # the cursor is back, and the bar's line is erased
-
-
 # -- tables ------------------------------------------------------------------------------------------------
 
 
@@ -343,17 +272,3 @@ def test_an_error_of_null_is_none() -> None:
 def test_results_have_the_names_of_runs_and_models() -> None:
     agents = ["openai:Qwen/Qwen3-4B@http://host:8000/v1", "runs/leduc/", "mcts:50"]
     assert name_results("compare", agents, "hex") == Path("runs/compare-Qwen-Qwen3-4B-leduc-mcts-50-hex.json")
-
-
-def test_a_narrow_table_keeps_its_names_and_says_which_columns_are_left_out() -> None:
-    grid = Grid("run", ("state", "step", "held\nout"))
-    grid.add_row(Text("seed-0-of-two"), "done", "100/100", "0.555")
-    for width, left_out in ((80, ""), (24, "held out"), (18, "step, held out")):
-        console = quiet(width)
-        console.print(grid)
-        table, _, rest = shown(console).partition("left out")
-        assert "seed-0-o" in table and "done" in table and "…" not in table
-        assert " ".join(rest.split()) == (f"at {width} columns: {left_out}" if left_out else "")
-    console = quiet(40)
-    console.print(Grid("run", ("state", "step")))  # without rows it has its headings
-    assert shown(console).split()[:3] == ["run", "state", "step"]

@@ -10,9 +10,10 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPResponse
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from task_gym.remote.settings import TOKEN
@@ -85,6 +86,13 @@ def serving(options: ServeOptions, token: str = "") -> Iterator[tuple[str, Serve
         http.should_exit = True
         thread.join(60)
         assert not thread.is_alive()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Waits until something is so, or for a minute: the assertions that follow say what is not."""
+    deadline = monotonic() + 60
+    while not is_so() and monotonic() < deadline:
+        sleep(0.02)
 
 
 def connect(url: str, source: str = "127.0.0.1") -> socket.socket:

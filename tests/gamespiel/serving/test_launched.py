@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 
 from game_gym.games import TABLE
 from tests.gamespiel.endpoints.models import Body, ModelStub, recorded
-from tests.gamespiel.serving.servers import ask, call, launch_server, served
+from tests.gamespiel.serving.servers import ask, launch_server, served
 
 pytest.importorskip("uvicorn")
 
@@ -50,21 +49,6 @@ def test_a_server_ends_while_a_model_thinks_and_says_so() -> None:
         assert body["error"] == "the server is ending, and gave the call up"
         server.wait(60)
         release.set()
-
-
-def test_a_server_ends_while_an_opponent_searches() -> None:
-    with launch_server() as (server, url), ThreadPoolExecutor(1) as threads:
-        # In chess, player 1 begins: the opponent of seat 0, with a search of an hour.
-        under_way = threads.submit(call, url, "reset", task_id=CHESS, seed=0, opponent="mcts:1000x1000")
-        deadline = time.monotonic() + 60
-        while ask(f"{url}/ready")[1]["sessions"] == 0 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        time.sleep(0.5)  # from the session's place to the search
-        assert not under_way.done()
-        server.send_signal(signal.SIGINT)
-        server.wait(60)
-        status, body = under_way.result(60)
-        assert (status, body["kind"]) == (503, "status")  # a step could not be repeated
 
 
 @pytest.mark.parametrize("image", ["game", "trace"])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from game_gym.opponents import search_processes
 from task_gym.caller import CALLER, Caller, CallerLeftError
 from task_gym.processes import OFFERED
 from tests.gamespiel.endpoints.models import ModelStub
-from tests.gamespiel.serving.servers import ask, call, connect, read_answer, request, serving
+from tests.gamespiel.serving.servers import ask, call, connect, read_answer, request, serving, wait_until
 
 pytest.importorskip("uvicorn")
 
@@ -37,12 +36,8 @@ def none_left() -> Iterator[None]:
     search_processes.close()
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = monotonic() + 60
-    while not is_so() and monotonic() < deadline:
-        sleep(0.02)
-
-
+@pytest.mark.launch
+@pytest.mark.sample
 def test_searches_end_when_their_callers_leave() -> None:
     evaluation = request("evaluate", **ENDLESS, model="m", base_url="http://127.0.0.1:9/v1")
     with serving(ServeOptions(port=0)) as (url, server):
@@ -59,6 +54,8 @@ def test_searches_end_when_their_callers_leave() -> None:
         assert ask(f"{url}/ready")[1]["sessions"] == 1  # nothing is kept of those who left
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_a_search_beyond_its_time_is_a_fault_with_a_reason() -> None:
     with serving(ServeOptions(port=0, search_s=0.3)) as (url, server):
         status, turn = call(url, "reset", **ENDLESS)
@@ -90,7 +87,8 @@ def play(search_s: float | None, opponent: str, seed: int) -> list[Any]:
 OTHERS = [pytest.param(name, marks=pytest.mark.families) for name in ("mcts-python:4x1", "ismcts:4")]
 
 
-@pytest.mark.parametrize("opponent", ["mcts:4x1", *OTHERS])
+@pytest.mark.launch
+@pytest.mark.parametrize("opponent", [pytest.param("mcts:4x1", marks=pytest.mark.sample), *OTHERS])
 def test_a_search_that_ends_in_time_makes_the_same_moves(opponent: str) -> None:
     """With so few simulations the moves depend on the generators' positions."""
     for seed in range(2):

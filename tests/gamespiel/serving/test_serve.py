@@ -352,11 +352,13 @@ SLOW = b"POST /call HTTP/1.1\r\nhost: a\r\nx-slow: "
 BODY = b"POST /call HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_a_request_that_does_not_arrive_is_not_waited_for(
     here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing, half a head, and half a body after a request."""
-    monkeypatch.setattr(http, "ARRIVAL", 1.0)
+    monkeypatch.setattr(http, "ARRIVAL", 0.5)
     url, _ = here
     with connect(url) as silent, connect(url) as slow, connect(url) as broken:
         slow.sendall(SLOW)
@@ -369,12 +371,14 @@ def test_a_request_that_does_not_arrive_is_not_waited_for(
     assert call(url, "reset", task_id=LEDUC, seed=0, opponent="first")[0] == 200
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_a_request_that_has_arrived_may_take_long(
     here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "ARRIVAL", 0.4)
+    monkeypatch.setattr(http, "ARRIVAL", 0.3)
     url, _ = here
-    with ModelStub(lambda body: "1", pause=0.6) as stub:
+    with ModelStub(lambda body: "1", pause=0.4) as stub:
         status, result = call(url, "evaluate", **EVALUATED, base_url=stub.url)
     assert (status, "error" in result) == (200, False)
 

@@ -11,12 +11,12 @@ from time import monotonic, sleep
 import pytest
 
 from task_gym.processes import OFFERED
-from tests.gamespiel.serving.servers import call, connect, read_answer, request, serving
+from tests.gamespiel.serving.servers import call, connect, read_answer, request, serving, wait_until
 from trace_gym.sandbox import trouble
 
 pytest.importorskip("uvicorn")
 
-from gamespiel.serving import app, http, run
+from gamespiel.serving import app, http, run, trace_processes
 from gamespiel.serving.app import Refusal, parse_object
 from gamespiel.serving.options import ServeOptions
 
@@ -46,9 +46,10 @@ def test_a_caller_has_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> No
         assert has_ended(own[2])
 
 
-@pytest.mark.parametrize("part", [0, 200_000])
-def test_answers_that_nobody_reads_are_dropped(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 answers of a kilobyte each are more than these buffers have. A part may be read first."""
+@pytest.mark.launch
+@pytest.mark.sample
+def test_answers_that_nobody_reads_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 answers of a kilobyte each are more than these buffers have. One caller reads a part first."""
 
     def listen(options: ServeOptions) -> socket.socket:
         listening = plain(options)
@@ -57,15 +58,18 @@ def test_answers_that_nobody_reads_are_dropped(part: int, monkeypatch: pytest.Mo
 
     plain = run.listen
     monkeypatch.setattr(run, "listen", listen)
-    monkeypatch.setattr(http, "ARRIVAL", 1.0)
-    with serving(ServeOptions(port=0)) as (url, _), connect(url) as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.sendall(300 * b"GET /methods HTTP/1.1\r\nhost: a\r\n\r\n")
-        while part > 0 and (read := client.recv(4096)):
-            part -= len(read)
-        sleep(2.5)
-        client.settimeout(20.0)
-        assert has_ended(client)
+    monkeypatch.setattr(http, "ARRIVAL", 0.4)
+    with serving(ServeOptions(port=0)) as (url, _), connect(url) as silent, connect(url, OTHER) as slow:
+        for client, part in ((silent, 0), (slow, 100_000)):
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sendall(300 * b"GET /methods HTTP/1.1\r\nhost: a\r\n\r\n")
+            while part > 0 and (read := client.recv(4096)):
+                part -= len(read)
+        sleep(1.0)
+        for client in (silent, slow):
+            client.settimeout(20.0)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)  # the kernel's rest comes sooner
+            assert has_ended(client)
 
 
 def test_requests_of_a_caller_have_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,9 +80,7 @@ def test_requests_of_a_caller_have_so_many_bytes(monkeypatch: pytest.MonkeyPatch
         clients = [stack.enter_context(connect(url)) for _ in range(2)]
         for client in clients:  # bodies without their last byte
             client.sendall(head + reply[:-1])
-        deadline = monotonic() + 60
-        while sum(server._held.values()) < 2 * (len(reply) - 1) and monotonic() < deadline:
-            sleep(0.02)
+        wait_until(lambda: sum(server._held.values()) >= 2 * (len(reply) - 1))
         third, other = stack.enter_context(connect(url)), stack.enter_context(connect(url, OTHER))
         for client, status in ((third, 503), (other, 200)):
             client.sendall(head + reply)
@@ -108,12 +110,12 @@ def test_texts_without_an_end_are_found_in_linear_time() -> None:
     assert monotonic() - began < 30  # in quadratic time it takes hours
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 @pytest.mark.skipif(not OFFERED or trouble("namespaces") is not None, reason="no user namespaces")
 def test_rows_of_a_caller_that_sleep_hold_up_its_own_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gamespiel.serving import trace_processes
-
     monkeypatch.setattr(trace_processes, "PROCESSES", 2)
     monkeypatch.setattr(trace_processes, "EACH", 1)
     rows = tmp_path / "rows.jsonl"
@@ -124,9 +126,7 @@ def test_rows_of_a_caller_that_sleep_hold_up_its_own_alone(
         with ExitStack() as stack:
             for row in range(3):
                 stack.enter_context(connect(url)).sendall(request("reset", task_id=row, seed=0))
-            deadline = monotonic() + 60
-            while len(server._calls._under_way) < 3 and monotonic() < deadline:
-                sleep(0.02)
+            wait_until(lambda: len(server._calls._under_way) >= 3)
             other = stack.enter_context(connect(url, OTHER))
             other.sendall(request("reset", task_id=3, seed=0))
             status, answer = read_answer(other)

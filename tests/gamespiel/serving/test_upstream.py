@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import httpx
 import pytest
 
 from game_gym.games import TABLE
@@ -30,7 +29,6 @@ from task_gym.processes import OFFERED
 from task_gym.remote.protocol import Failure, read_reply, read_result
 from tests.game_gym.play import LEDUC, episode, make
 from tests.gamespiel.endpoints.models import ModelStub
-from tests.gamespiel.runs import marked
 from tests.gamespiel.serving.servers import ask, call, served, serving
 from tests.trace_gym.rows import PATH
 from trace_gym.backends import make_backend
@@ -57,14 +55,6 @@ def traces() -> Iterator[str]:
     pytest.importorskip("affinetes")
     with serving(ServeOptions(env="trace", port=0)) as (url, _):
         yield url
-
-
-async def post(path: str, body: Any) -> tuple[int, Any]:
-    """Status and body of a request to a server in this process."""
-    transport = httpx.ASGITransport(app.make_app(ServeOptions(), ""))
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=30) as client:
-        response = await client.post(path, json=body)
-        return response.status_code, response.json()
 
 
 def test_methods_have_addresses_of_their_own(server: str) -> None:
@@ -157,29 +147,34 @@ def test_an_answered_trace_says_its_score_again() -> None:
     assert actor.state(right)["reward"] == 0.0 and "error" not in actor.state(right)["info"]
 
 
-def test_a_call_is_given_up_ten_seconds_after_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.launch
+@pytest.mark.sample
+def test_a_call_is_given_up_ten_seconds_after_its_timeout(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The endpoint never answers. The game is given up before the call, and so it has a result."""
     with ModelStub(pause=60.0) as stub:
         asked = {"task_id": LEDUC, "seed": 0, "model": "m", "base_url": stub.url, "opponent": "random"}
         kwargs = {**asked, "timeout": 1.0}
-        status, body = asyncio.run(post("/call", {"method": "evaluate", "kwargs": kwargs}))
+        status, body = ask(f"{server}/call", {"method": "evaluate", "kwargs": kwargs})
         assert (status, body["status"]) == (200, "success")
         assert body["result"]["error"] == "the game was not over after 0.9 s"  # max(1 - 20, 0.9)
         monkeypatch.setattr(game_calls, "HASTE", -30.0)  # now the game has 31 s, and the call 1.3 s
         monkeypatch.setattr(app, "LATER", 0.3)
-        status, body = asyncio.run(post("/call", {"method": "evaluate", "kwargs": kwargs}))
+        status, body = ask(f"{server}/call", {"method": "evaluate", "kwargs": kwargs})
         assert (status, body["status"], body["error"]) == (200, "failed", None)
         assert "longer than its timeout of 1 s and 0.3 s more" in body["result"]["error"]
 
 
-@pytest.mark.parametrize("opponent", marked(["mcts:1000x1000", "mcts-python:1000x1000"], ["mcts:1000x1000"]))
+@pytest.mark.launch
+@pytest.mark.sample
 @pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
-def test_a_search_beyond_the_timeout_has_upstreams_result(opponent: str) -> None:
+def test_a_search_beyond_the_timeout_has_upstreams_result(server: str) -> None:
     """In chess player 1 begins, here the opponent: its search would take an hour."""
-    kwargs = {"task_id": 1_200_000_000, "seed": 0, "model": "m", "opponent": opponent, "timeout": 1.0}
+    kwargs = {"task_id": 1_200_000_000, "seed": 0, "model": "m", "timeout": 1.0}
     with ModelStub(lambda body: "0") as stub:
-        kwargs["base_url"] = stub.url
-        status, body = asyncio.run(post("/call", {"method": "evaluate", "kwargs": kwargs}))
+        kwargs |= {"opponent": "mcts:1000x1000", "base_url": stub.url}
+        status, body = ask(f"{server}/call", {"method": "evaluate", "kwargs": kwargs})
     assert (status, body["status"]) == (200, "success")
     result, extra = body["result"], body["result"]["extra"]
     assert result["error"] and 0.9 <= result["time_taken"] < 10.0
@@ -314,7 +309,10 @@ def compare(games: str, **arguments: Any) -> None:
     assert shown(episode(there, seed)) == shown(episode(here, seed))
 
 
-@pytest.mark.parametrize("game", marked(TABLE, SAMPLE))
+@pytest.mark.families
+@pytest.mark.parametrize(
+    "game", [pytest.param(game, marks=[pytest.mark.sample] * (game in SAMPLE)) for game in TABLE]
+)
 def test_a_served_game_equals_the_local_one(game: str, games: str) -> None:
     compare(games, task_id=TABLE.index(game) * 100_000_000 + 4, seed=4, max_turns=200)
 
@@ -393,6 +391,8 @@ def test_rows_of_a_data_set_are_refused_with_the_reason(monkeypatch: pytest.Monk
     assert asked["info"]["sandbox"] == "in-process" and not asked["done"]
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 @pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
 def test_a_process_that_ends_while_it_is_idle_costs_no_trace() -> None:
     processes = TraceProcesses("builtin", "safe", "builtin")

@@ -12,9 +12,7 @@ from rich.console import Console
 from gamespiel.cli import main
 from gamespiel.config.yaml_text import read_yaml
 from gamespiel.terminal.configure import QUESTIONS, configure
-from tests.gamespiel.terminal.conftest import console, printed, typed
-
-__all__ = ["console"]
+from tests.gamespiel.terminal.conftest import printed, typed
 
 Capsys = pytest.CaptureFixture[str]
 NOTHING = {name: None for name, *_ in QUESTIONS}
@@ -33,10 +31,6 @@ def empty_folder(here: Path) -> None:
         (
             ["--games", "hex", "--opponents", "self"],
             {"preset": "tiny-selfplay", "env": {"game": "hex", "opponent": "self"}},
-        ),
-        (
-            ["--model", "tiny-selfplay", "--games", "blackjack"],
-            {"preset": "tiny-selfplay", "env": {"game": "blackjack", "opponent": "random"}},
         ),
         (
             ["--model", "tiny-trace", "--games", "hex"],

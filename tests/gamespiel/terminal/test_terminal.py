@@ -17,28 +17,12 @@ from game_gym.games import DECLARED, TABLE
 from gamespiel.cli import main
 from gamespiel.config import resolve, saved_config
 from gamespiel.config.sections import EnvConfig
-from gamespiel.terminal.catalogue import show_games
 from gamespiel.terminal.play import play, understand
 from gamespiel.terminal.trace import trace
 from gamespiel.terminal.watch import watch
-from tests.gamespiel.runs import quiet, shown
 from tests.gamespiel.terminal.conftest import printed, typed
 
 Capsys = pytest.CaptureFixture[str]
-
-
-def test_every_declared_game_is_a_row() -> None:
-    console = quiet(80)
-    show_games(console, as_json=False)
-    rows = shown(console).splitlines()
-    listed = [row.split()[0] for row in rows if row.split() and row.split()[0] in DECLARED]
-    assert listed == [*TABLE, *(name for name in DECLARED if name not in TABLE)]
-    # Leduc poker: 2 seats, hidden cards, fold, call and raise, 2 deals, a public card and 2 x 3 bets at most.
-    (leduc,) = (row.split() for row in rows if row.startswith("leduc_poker"))
-    assert leduc == ["leduc_poker", "2", "hidden", "c", "3", "8", "1", "3000x200"]
-    # Hex: a stone per field; boards of 5, 7, 9 and 11.
-    (hexes,) = (row.split() for row in rows if row.startswith("hex"))
-    assert hexes == ["hex", "2", "perfect", "25-121", "25-121", "4", "1000x50"]
 
 
 def test_games_are_listed_as_json(capsys: Capsys) -> None:
@@ -124,6 +108,8 @@ def test_lines_are_understood_as_legal_actions() -> None:
     assert understand("4", env, alike) == 4
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_policy_shows_probabilities_and_its_value(console: Console, finished: Path) -> None:
     config = saved_config(finished).env
     play(config, seed=0, checkpoint=finished, console=console, read=typed(["Pass", "Pass"]))
@@ -189,6 +175,8 @@ def test_wrong_lines_are_marked(console: Console) -> None:
 # -- watch -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_two_games(console: Console, finished: Path) -> None:
     waited: list[float] = []
     config = saved_config(finished).env
@@ -208,12 +196,16 @@ def test_two_games(console: Console, finished: Path) -> None:
     assert shown.endswith(f"2 episodes: {counts}\n")
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_greedy_takes_the_likeliest(console: Console, finished: Path) -> None:
     watch(saved_config(finished).env, finished, greedy=True, console=console)
     blocks = re.findall(r"((?:^\d .*%.*\n)+)", printed(console), re.MULTILINE)
     assert blocks and all("→" in block.splitlines()[0] for block in blocks)  # the likeliest comes first
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_against_itself_it_plays_every_seat(console: Console, finished: Path) -> None:
     config = dataclasses.replace(saved_config(finished).env, opponent="self")
     (info,) = watch(config, finished, console=console)
@@ -235,6 +227,17 @@ def test_against_itself_it_plays_every_seat(console: Console, finished: Path) ->
         ("play --env.env_type trace --task_id 1", "gamespiel trace asks about programs"),
         ("trace --task_id -1", "task id"),
         ("trace --family clases", "did you mean 'classes'?"),
+    ],
+)
+def test_wrong_commands_are_refused(line: str, message: str, capsys: Capsys) -> None:
+    assert main(line.split()) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.trains
+@pytest.mark.sample
+def test_wrong_commands_about_a_run_are_refused(finished: Path, capsys: Capsys) -> None:
+    for line, message in (
         ("watch --checkpoint RUN --episodes 0", "--episodes must be at least 1, not 0"),
         ("watch --checkpoint RUN --delay -1", "--delay must be at least 0 seconds, not -1.0"),
         ("watch --checkpoint RUN --env.decode text", "was trained with env.decode: choice"),
@@ -243,8 +246,6 @@ def test_against_itself_it_plays_every_seat(console: Console, finished: Path) ->
             "export RUN --output r.jsonl --result won",
             "--result must be one of win, draw, loss, cut, not 'won'",
         ),
-    ],
-)
-def test_wrong_commands_are_refused(line: str, message: str, finished: Path, capsys: Capsys) -> None:
-    assert main([str(finished) if word == "RUN" else word for word in line.split()]) == 2
-    assert message in capsys.readouterr().err
+    ):
+        assert main([str(finished) if word == "RUN" else word for word in line.split()]) == 2
+        assert message in capsys.readouterr().err

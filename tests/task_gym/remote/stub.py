@@ -126,9 +126,10 @@ class Stub(FaultyServer):
 
 @contextmanager
 def run_stub() -> Iterator[Stub]:
-    """Runs a stub, without pauses between the tries of its client."""
+    """Runs a stub, with hardly a pause between the tries of its client, nor for a server that is gone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
+        patch.setattr("task_gym.remote.connection.SHORTEST", 0.05)
         server = Stub()
         yield server
         server.close()

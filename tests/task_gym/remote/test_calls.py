@@ -222,6 +222,8 @@ print(json.dumps(said))
 """
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_the_rest_works_where_linux_own_modules_are_missing(tmp_path: Path) -> None:
     programs = tmp_path / "programs.jsonl"
     programs.write_text(json.dumps({"program": "print(1)", "inputs": None}) + "\n")

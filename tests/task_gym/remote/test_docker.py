@@ -142,6 +142,8 @@ assert os.waitpid(child, 0)[1] >> 8 == 1, "the last user did not remove it"
 """
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_a_forked_child_is_a_user_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "x.lock"
     path.touch()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import numpy as np
 import pytest
 
 from task_gym import opponents
@@ -139,16 +138,3 @@ def test_slots_keep_addresses_and_draw_as_the_environment_would() -> None:
     slots, seen = recorded(make_group(1)[0])  # a first reset without a seed has one too
     (frame,) = slots.reset([0], [None], [None])
     assert one(make_group(1)[0], seen[0]).observation == frame.observation
-
-
-def test_actions_may_be_arrays() -> None:
-    class Pushed(Walk):
-        def step(self, action: Any) -> Any:
-            return super().step(int(action.sum()))
-
-    walk = Pushed()
-    group = EnvGroup([lambda: walk])
-    first, second = np.array([1, 0]), np.array([0, 2])
-    frame = one(group, Call(0, 7, None, (first,)))
-    assert one(group, Call(0, 7, None, (first.copy(), second))).observation != frame.observation
-    assert (walk.resets, walk.steps) == (1, 2)

@@ -118,7 +118,9 @@ def test_episodes_do_not_depend_on_workers(
     assert group.pool.take_counts() == Counts()
 
 
-@pytest.mark.parametrize("how", ["kill", "hang"])
+@pytest.mark.parametrize(
+    "how", ["kill", pytest.param("hang", marks=[pytest.mark.launch, pytest.mark.sample])]
+)
 def test_what_a_lost_worker_played_is_played_again(
     how: str, make: Callable[..., RemoteGroup], expected: list[Any], tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -259,6 +261,7 @@ def test_a_pool_that_one_of_its_own_threads_closes() -> None:
     assert closed and set(threading.enumerate()) <= before
 
 
+@pytest.mark.launch
 def test_workers_end_with_a_driver_that_is_killed() -> None:
     code = (
         "import time\n"

@@ -41,6 +41,8 @@ def show(env: Any, mode: str) -> list[Any]:
     return seen
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def test_it_shows_what_a_vector_in_one_process_shows(mode: str, tmp_path: Path) -> None:
     """Also if a worker is killed on the way: the trap is in the episode of seed 5."""
@@ -79,8 +81,9 @@ def test_it_goes_on_after_an_error() -> None:
     half.close()  # as Gymnasium does when it is deleted
 
 
-def test_numbers_as_observations() -> None:
-    made = [partial(gym.make, "CartPole-v1")] * 3
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])  # actions are numbers, or arrays of them
+def test_numbers_as_observations(name: str) -> None:
+    made = [partial(gym.make, name)] * 3
     env, alone = WorkerVectorEnv(made, workers=1), SyncVectorEnv(made)
     for vector in (env, alone):
         vector.action_space.seed(0)

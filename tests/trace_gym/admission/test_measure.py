@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from task_gym.errors import ProgramError
 from trace_gym.admission.counting import LIMITED, limit_lines
 from trace_gym.admission.measure import execute
 from trace_gym.sandbox import Limits, Sandbox
@@ -230,13 +229,3 @@ def test_taking_the_count_away_fails(program: str, sandbox: Sandbox) -> None:
 @pytest.mark.parametrize("program", ["__tick__ = int\nwhile True: pass", "exec('while True: pass')"])
 def test_what_is_not_counted_has_no_more_time_than_any_program(program: str, sandbox: Sandbox) -> None:
     assert sandbox.run(limit_lines(program, 2_000)).status == "timeout"
-
-
-def test_what_is_no_program() -> None:
-    for text in ("return 1\n", "x = 1\nfrom __future__ import division\n"):
-        with pytest.raises(SyntaxError):
-            limit_lines(text, 1)
-    with pytest.raises(ProgramError, match="text"):
-        limit_lines("x = '\ud800'\n", 1)
-    with pytest.raises(ProgramError, match="too deeply"):
-        limit_lines("x = " + "(" * 50 + "-" * 20_000 + "1" + ")" * 50, 1)

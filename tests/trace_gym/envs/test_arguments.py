@@ -13,14 +13,22 @@ import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import ArgumentError, EpisodeError, OptionError, SeedError, SourceError, TaskIdError
 from tests.trace_gym.play import Make
 
+CHOICE = "CodeTraceChoice-v0"
+
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
         ({"task_id": -1}, TaskIdError, "task id: -1 was given, allowed: whole numbers 0 … 99999999999"),
         ({"levle": 3}, ArgumentError, "'levle' was given, allowed: .*did you mean 'level'"),
+        ({"task_id": 10**11}, TaskIdError, "100000000000 was given, allowed: whole numbers 0 … 99999999999"),
+        ({"task_id": 1.0}, TaskIdError, "1.0 was given, allowed: whole numbers"),
+        ({"task_id": True}, TaskIdError, "True was given, allowed: whole numbers"),
         ({"task_id": 1, "task_ids": [1]}, ArgumentError, "task_id and task_ids were given"),
         ({"task_id": 0, "level": 2}, TaskIdError, "holds no id of the kind asked for"),
+        ({"level": 0}, ArgumentError, "level: 0 was given, allowed: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"),
+        ({"level": "3"}, ArgumentError, "level: '3' was given"),
+        ({"family": "string"}, ArgumentError, "family: 'string' was given.*did you mean 'strings'"),
         ({"source": 5}, ArgumentError, "source: 5 was given, allowed: 'builtin', 'hub', 'hub@REVISION' or a"),
         ({"source": "hub@"}, ArgumentError, "'hub@' was given, allowed: 'hub@' and a commit"),
         ({"source": "no/such.jsonl"}, SourceError, "no such file"),
@@ -29,22 +37,16 @@ from tests.trace_gym.play import Make
         ({"scoring": "affin"}, ArgumentError, "allowed: 'affine', 'exact', 'lines'; did you mean 'affine'"),
         ({"require": "limit"}, ArgumentError, "did you mean 'limits'"),
         ({"base_url": "http://x"}, ArgumentError, "with backend 'local', allowed: with backend 'affinetes'"),
+        ({"illegal": "raise"}, ArgumentError, "argument: 'illegal' was given"),
+        ({"id": CHOICE, "illegal": "forfeits"}, ArgumentError, "did you mean 'forfeit'"),
+        ({"id": CHOICE, "listed": "no"}, ArgumentError, "listed: 'no' was given, allowed: True, False"),
         ({"render_mode": "rgb"}, ArgumentError, "'rgb' was given, allowed: None, 'ansi', 'rgb_array'"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*render_mode.*:UserWarning")
 def test_constructor(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        gym.make("CodeTrace-v0", **arguments)
-
-
-def test_how_illegal_choices_are_taken() -> None:
-    with pytest.raises(ArgumentError, match="did you mean 'forfeit'"):
-        gym.make("CodeTraceChoice-v0", illegal="forfeits")
-    with pytest.raises(ArgumentError, match="listed: 'no' was given, allowed: True, False"):
-        gym.make("CodeTraceChoice-v0", listed="no")
-    with pytest.raises(ArgumentError, match="argument: 'illegal' was given"):
-        gym.make("CodeTrace-v0", illegal="raise")
+        gym.make(**{"id": "CodeTrace-v0", **arguments})
 
 
 def test_an_option_is_a_task_of_the_level(make_env: Make) -> None:

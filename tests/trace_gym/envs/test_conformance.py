@@ -80,6 +80,8 @@ def check_options(env: Any, info: dict[str, Any]) -> None:
     assert all(len(truth) // 2 <= len(output) <= 2 * len(truth) for output in outputs)
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_oracle_answers_score_one_in_every_family_and_level(make_env: Make) -> None:
     envs = [make_env(name) for name in IDS if name != CHOICE]  # they share the programs
     for task_id in range(0, CELLS, 3):
@@ -89,7 +91,11 @@ def test_oracle_answers_score_one_in_every_family_and_level(make_env: Make) -> N
 
 # Each family once; together they cover all levels.
 @pytest.mark.parametrize(
-    "part", [0, *(pytest.param(part, marks=pytest.mark.families) for part in range(1, 4))]
+    "part",
+    [
+        pytest.param(0, marks=[pytest.mark.families, pytest.mark.sample]),
+        *(pytest.param(part, marks=pytest.mark.families) for part in range(1, 4)),
+    ],
 )
 def test_oracle_choices_score_one_in_every_family(part: int, make_env: Make) -> None:
     env = make_env(CHOICE)
@@ -185,17 +191,15 @@ def test_an_episode_depends_on_nothing_but_its_address(name: str, make_env: Make
 # -- environments of a process share their backend ---------------------------------------------------------
 
 
-def test_a_trace_is_made_once() -> None:
-    first, second = (gym.make("CodeTrace-v0", task_id=7) for _ in range(2))
-    first.reset(seed=0)
-    second.reset(seed=1)
-    assert second.unwrapped.trace is first.unwrapped.trace  # type: ignore[attr-defined]
-
-
-def test_closing_one_leaves_the_other_at_work_and_the_last_ends_all() -> None:
+@pytest.mark.launch
+@pytest.mark.sample
+def test_a_trace_is_made_once_and_closing_the_last_ends_all() -> None:
     first, second = (gym.make(CHOICE, task_ids=[(0, 319)], require="limits") for _ in range(2))
     backend = weakref.ref(first.unwrapped._backend)  # type: ignore[attr-defined]
-    first.reset(seed=0)
+    options = {"task_id": 3}
+    first.reset(seed=0, options=options)
+    second.reset(seed=1, options=options)
+    assert second.unwrapped.trace is first.unwrapped.trace  # type: ignore[attr-defined]
     first.close()
     assert second.reset(seed=1, options={"task_id": 160})[1]["task_id"] == 160
     second.close()

@@ -39,6 +39,8 @@ def test_a_huge_row_is_refused_before_it_is_read(name: str, injector: str, make:
     assert time.process_time() - begun < 5  # a second's fraction, where it was two minutes
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_the_largest_row_is_an_observation_of_the_space(make: Make) -> None:
     """A name of 9,000 characters is shown 8 times in a print: 6 of those would be 432,000 characters."""
     name = "a" * 9_000
@@ -60,6 +62,8 @@ def test_an_observation_outside_the_space_is_an_error(make: Make, monkeypatch: p
         env.step("1")
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_a_reset_that_takes_too_long_is_an_error_and_no_other_program(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,16 +81,11 @@ def test_a_reset_that_takes_too_long_is_an_error_and_no_other_program(
     assert env.reset(seed=0, options={"task_id": 0})[1]["row"] == 3
 
 
-def test_a_number_that_cannot_be_written_anew_gives_way_or_says_so(make: Make) -> None:
+def test_a_number_that_cannot_be_written_anew_says_so(make: Make) -> None:
     """Python reads 5,000 hexadecimal digits and writes at most 4,300 decimal ones."""
     code = f"x = 0x{'f' * 5000}\nprint(x % 7)\n"
     with pytest.raises(AdmissionError, match="cannot be written anew: Exceeds the limit"):
         make(code, injector="affine").reset(seed=0, options={"task_id": 0})
-    # Its own text prints 16**5000 - 1 mod 7: 16 is 2 mod 7, and 2**5000 is 2**2, as 5000 is 2 mod 3.
-    env = make(code, "print(9)\n")
-    for task_id in (0, 2, 4, 6):
-        env.reset(seed=0, options={"task_id": task_id})
-        assert env.trace.truth in ("3\n", "9\n")  # 9 where a print of x disturbs it
 
 
 def test_a_person_sees_control_characters_and_a_model_gets_them(

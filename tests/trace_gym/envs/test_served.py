@@ -10,8 +10,8 @@ import gymnasium as gym
 import pytest
 
 import trace_gym  # noqa: F401  (registers the environments)
-from task_gym.errors import ArgumentError, BackendError
-from tests.task_gym.remote.stub import Stub, result, run_stub, status
+from task_gym.errors import ArgumentError
+from tests.task_gym.remote.stub import Stub, result, run_stub
 
 pytest.importorskip("affinetes")
 
@@ -45,7 +45,6 @@ def said(**info: Any) -> Any:
 
 
 ANSWERS = {
-    "500": (status(500), "answered with status 500"),
     "not over": (result({**RIGHT, "done": False}), "did not score the answer"),
     "too right": (said(by_scoring={**BOTH, "exact": 1.5}), r"a score is no number in \[0, 1\]: 1.5"),
     "no exact": (said(by_scoring={"affine": 1.0}), "states no score 'exact'"),
@@ -89,6 +88,3 @@ def test_what_a_server_cannot_do_is_a_named_error(stub: Stub) -> None:
         remote(stub, scoring="exact").reset(seed=0)
     with pytest.raises(ArgumentError, match=r"level: 2 was given with backend 'affinetes'"):
         gym.make("CodeTrace-v0", level=2, backend="affinetes", base_url=stub.url)
-    stub.faults = [status(400, '{"kind": "refused", "error": "task id: 5 was given"}')]
-    with pytest.raises(BackendError, match=r"task id: 5 was given"):
-        remote(stub).reset(seed=0)

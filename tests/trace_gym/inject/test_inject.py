@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from task_gym.errors import AdmissionError, ArgumentError, ProgramError
+from task_gym.errors import AdmissionError, ArgumentError
 from tests.trace_gym.debug_prints import check_injections, same_tree, without_prints
 from tests.trace_gym.rows import write_rows
 from trace_gym.admission.admit import MOST_OUTPUT
@@ -113,6 +113,8 @@ TEXTS = {
 STDIN = "2\n3\n4\nend\n"
 
 
+@pytest.mark.families
+@pytest.mark.sample
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_program_is_left_as_it_is(name: str, sandbox: Sandbox) -> None:
     assert check_injections([(TEXTS[name], STDIN)], sandbox, seeds=range(3), most=50) > 0
@@ -221,27 +223,20 @@ FOR_LOOP = "for i in range(200):\n    a = i\n    b = a\n    c = b\nprint(c)\n"
 LONG = "print('x' * 4096)\n"
 
 
-@pytest.fixture
-def rows(tmp_path: Path, warm: None) -> str:
-    return write_rows(tmp_path / "rows.jsonl", FOR_LOOP, LONG, inputs=None)
-
-
-def test_rows_too(rows: str) -> None:
-    backend = LocalBackend(open_source(rows), "safe", options=False)
-    task_id = next(i for i in range(0, 100, 2) if prints(inject(FOR_LOOP, i)) > 1)
-    trace = backend.load(task_id)
+@pytest.mark.launch
+@pytest.mark.sample
+def test_rows_have_fewer_prints_too_and_affinetes_own_stay(tmp_path: Path, warm: None) -> None:
+    rows = write_rows(tmp_path / "rows.jsonl", FOR_LOOP, LONG, inputs=None)
+    safe, affine = (LocalBackend(open_source(rows), style, options=False) for style in ("safe", "affine"))
+    trace = safe.load(next(i for i in range(0, 100, 2) if prints(inject(FOR_LOOP, i)) > 1))
     assert (trace.row, trace.replaced, prints(trace.code)) == (0, 0, 1)
     # A program that is too long by itself is replaced by the next row, which is the first one again.
-    assert (backend.load(1).row, backend.load(1).replaced) == (0, 1)
-    backend.close()
-
-
-def test_affinetes_own_prints_stay(rows: str) -> None:
-    backend = LocalBackend(open_source(rows), "affine", options=False)
+    assert (safe.load(1).row, safe.load(1).replaced) == (0, 1)
     task_id = next(i for i in range(0, 100, 2) if not fits(inject(FOR_LOOP, i, "affine"), ""))
     with pytest.raises(AdmissionError, match="it writes more than 4096 bytes; allowed"):
-        backend.load(task_id)
-    backend.close()
+        affine.load(task_id)
+    safe.close()
+    affine.close()
 
 
 # -- upstream's injection, by records from a Python that writes programs as 3.11 does ----------------------
@@ -258,20 +253,7 @@ def test_injection_is_upstreams() -> None:
         assert inject(record["source"], record["seed"], style="affine") == record["injected"]
 
 
-def test_affine_by_hand() -> None:
-    # Upstream loses layout and comments; the prints do not.
-    assert inject("x=1 # one\n", 0, style="affine", most=0) == "x = 1"
-    assert inject("```py\nprint(2)\n", 0, style="affine") == "print(2)"  # a fence need not be closed
-    code = "x = 1\n" * 100
-    assert inject(code, 0, style="affine").count("__DBG_") == 6
-    assert inject(code, 0, style="affine", most=9).count("__DBG_") == 9
-
-
-def test_what_cannot_be_injected_is_a_named_error() -> None:
-    with pytest.raises(ProgramError, match="too deeply"):
-        inject("-" * 20_000 + "1", 0, style="affine")
-    with pytest.raises(ProgramError, match="not text"):
-        inject("x = '\ud800'", 0, style="affine")
+def test_a_style_that_does_not_exist_is_a_named_error() -> None:
     with pytest.raises(
         ArgumentError, match="'affine2' was given, allowed: 'safe', 'affine'; did you mean 'affine'"
     ):

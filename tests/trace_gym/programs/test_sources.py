@@ -122,6 +122,8 @@ class Rows(list[Any]):
 COMMIT = "0123456789" * 4
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_the_hub(monkeypatch: pytest.MonkeyPatch, make_env: Make) -> None:
     loaded = []
 
@@ -165,14 +167,6 @@ def test_the_hub_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert hub.note_path() == tmp_path / "gamespiel" / "hub-commit"
 
 
-def test_unsound_rows_give_way_to_the_next(make_env: Make) -> None:
-    """Rows 4, 9, … are unsound, and the next one after each is sound: row 0 after the last."""
-    for row, replaced in ((0, 0), (SIZE - 1, 1)):
-        text, info = make_env(source=str(PATH), task_id=row + 7 * SIZE).reset(seed=0)
-        assert (info["row"], info["replaced"]) == (0, replaced)
-        assert rows()[0].inputs in text
-
-
 def test_upstreams_injection_takes_the_row_or_says_why_not(make_env: Make) -> None:
     env = make_env(source=str(PATH), task_ids=[(0, 20)], injector="affine")
     _, info = env.reset(seed=0, options={"task_id": 0})
@@ -186,6 +180,8 @@ def test_upstreams_injection_takes_the_row_or_says_why_not(make_env: Make) -> No
         assert one.reset(seed=0, options={"task_id": 0})[1]["row"] == 0
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_a_program_that_its_prints_disturb_gives_way(tmp_path: Path, make_env: Make) -> None:
     # An int of 5001 digits has no repr: with a print after x the program writes "caught", and soundly so.
     code = "try:\n    x = 10 ** 5000\n    print('fine')\nexcept ValueError:\n    print('caught')\n"

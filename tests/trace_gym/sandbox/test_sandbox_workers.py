@@ -19,7 +19,7 @@ import pytest
 
 from task_gym.errors import SandboxError
 from tests.trace_gym.boxes import LIMITS, descendants, need, running
-from trace_gym.sandbox import Job, Limits, Sandbox, execution, worker
+from trace_gym.sandbox import Job, Limits, Result, Sandbox, execution, worker
 from trace_gym.sandbox.jail.wire import Caps
 from trace_gym.sandbox.worker import Worker
 
@@ -120,6 +120,8 @@ def test_programs_start_alike_but_for_their_random_numbers(sandbox: Sandbox) -> 
     assert len({sandbox.run(program).stdout for _ in range(4)}) == 4
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_limits_hold_for_each_program_anew() -> None:
     """Checks that processor time, files and memory of one program do not count against the next."""
     with Sandbox(limits=Limits(cpu_seconds=1, wall_seconds=60.0)) as tight:
@@ -275,21 +277,22 @@ class ScriptedWorker:
         self.ended.append("kill")
 
 
-def test_removal_of_files_is_on_no_program_s_clock() -> None:
-    """Checks 1 s of removal after a program with 0.2 s: it is neither a timeout nor the program's time."""
-    scripted = ScriptedWorker([(0.0, "ended 0 0.01"), (1.0, "clean")])
-    one = execution.Execution(cast(Worker, scripted), "", "", Limits(wall_seconds=0.2))
-    execution.wait([one])
-    result = one.result()
-    assert (result.status, scripted.ended) == ("ok", []) and result.seconds < 1.0
+@pytest.mark.launch
+@pytest.mark.sample
+def test_removal_of_files_is_on_no_program_s_clock_and_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks 0.5 s of removal after a program with 0.2 s: it is neither a timeout nor the program's time."""
 
+    def run(script: list[tuple[float, str]]) -> tuple[Result, list[str]]:
+        scripted = ScriptedWorker(script)
+        one = execution.Execution(cast(Worker, scripted), "", "", Limits(wall_seconds=0.2))
+        execution.wait([one])
+        return one.result(), scripted.ended
 
-def test_removal_of_files_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, ended = run([(0.0, "ended 0 0.01"), (0.5, "clean")])
+    assert (result.status, ended) == ("ok", []) and result.seconds < 0.5
     monkeypatch.setattr(execution, "_SWEEP_SECONDS", 0.1)
-    scripted = ScriptedWorker([(0.0, "ended 0 0.01")])
-    one = execution.Execution(cast(Worker, scripted), "", "", Limits(wall_seconds=60.0))
-    execution.wait([one])
-    assert (one.result().status, scripted.ended) == ("ok", ["kill"])
+    result, ended = run([(0.0, "ended 0 0.01")])
+    assert (result.status, ended) == ("ok", ["kill"])
 
 
 def test_nested_folders_and_a_flood_of_files_go_away() -> None:
@@ -330,7 +333,7 @@ def test_side_by_side_under_two_seeds(sandbox: Sandbox) -> None:
     sandbox.run_many([Job("", hash_seed=seed) for seed in (0, 1)])
     begun = time.perf_counter()
     results = sandbox.run_many(
-        [Job("import time; time.sleep(0.5); print(1)", hash_seed=seed) for seed in (0, 1)]
+        [Job("import time; time.sleep(0.3); print(1)", hash_seed=seed) for seed in (0, 1)]
     )
     assert time.perf_counter() - begun < sum(result.seconds for result in results)
     assert [result.stdout for result in results] == ["1\n", "1\n"]

@@ -119,6 +119,8 @@ def test_agents_that_are_none(names: list[str], track: str, said: str) -> None:
 # -- boards that are played --------------------------------------------------------------------------------
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_board_is_the_same_however_often_it_was_stopped(board: Path, tmp_path: Path) -> None:
     path = tmp_path / "parts.json"
     seen = []
@@ -153,6 +155,8 @@ def test_a_gap_counts_for_nothing_after_it(board: Path) -> None:
     assert len(find_rows(play(path, "first", rounds=2), 0, "goofspiel")) == 8
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_model_that_is_here_plays_and_its_choices_are_legal(model_board: Path) -> None:
     data = read(model_board)
     entry = data["agents"][0]
@@ -164,6 +168,8 @@ def test_a_model_that_is_here_plays_and_its_choices_are_legal(model_board: Path)
     assert data["results"]["games"]["agents"]["tiny"]["tasks_played"] == 3
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_model_plays_its_deals_again(
     model_board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,6 +208,8 @@ def test_a_model_plays_its_deals_again(
         assert said in "".join(capsys.readouterr())
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_model_that_sees_no_list_is_asked_for_names(small: None, tmp_path: Path) -> None:
     path = tmp_path / "names.json"
     data = play(path, "tiny=model:tiny", "random", track="unlisted", games=8)
