@@ -6,9 +6,7 @@ import argparse
 import importlib
 import json
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -29,7 +27,7 @@ SMALLEST: dict[str, str] = {
 }
 """Benchmarks that are quick with their smallest settings."""
 OTHERS = {"advantages", "curricula", "learning_speed", "scale", "trace_learning", "train_speed"}
-"""Benchmarks that train or take long. Each has a test file of its own."""
+"""Benchmarks that train or take long. Other files test their parts."""
 
 
 def sample(argv: Sequence[str], number: float = 1, draw: ending.Draw | None = None) -> dict[str, Any]:
@@ -64,27 +62,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def one_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stops the clock."""
-    monkeypatch.setattr(ending.time, "strftime", lambda form: "20261122-101112")
-
-
 # -- the common ending -------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("one_second")
-def test_benchmarks_that_end_at_once_write_a_file_each() -> None:
-    together = Barrier(8)
-
-    def run(number: int) -> None:
-        together.wait()
-        sample([], number)
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(run, range(8)))
-    written = [json.loads(text)["number"] for text in contents(NEW).values()]
-    assert sorted(written) == list(range(8))
 
 
 def test_keep_overwrites_the_kept_files_from_any_directory(

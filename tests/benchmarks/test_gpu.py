@@ -1,4 +1,4 @@
-"""The GPU check on small models, its counts of shapes, and that padded rows are the same rows."""
+"""The GPU check on small models, and that padded rows are the same rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from benchmarks.gpu import check
-from benchmarks.gpu.shapes import SMALL, CountOperations, RowReader, make_engine
+from benchmarks.gpu.shapes import SMALL, RowReader, make_engine
 from gamespiel.agents.engines.kernels import NAMES
 from gamespiel.agents.models.architectures import KNOWN
 
@@ -41,7 +41,11 @@ def find_errors(value: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "stages", [QUICK, pytest.param([name for name in KEYS if name not in QUICK], marks=pytest.mark.launch)]
+    "stages",
+    [
+        pytest.param(QUICK, marks=[pytest.mark.trains, pytest.mark.sample]),
+        pytest.param([name for name in KEYS if name not in QUICK], marks=pytest.mark.launch),
+    ],
 )
 def test_stages_run_on_small_models(stages: list[str], tmp_path: Path) -> None:
     arguments = ["--small", "--seconds", "3600", "--out", str(tmp_path), "--stages", *stages]
@@ -61,15 +65,17 @@ def test_stages_run_on_small_models(stages: list[str], tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_stage_that_fails_does_not_cost_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stages = {"facts": ("no_such_module", 5), "oom": ("training", 10**9), "graphs": ("shapes", 5)}
+    stages = {"sdpa": ("no_such_module", 5), "oom": ("training", 10**9), "facts": ("hardware", 5)}
     monkeypatch.setattr(check, "STAGES", stages)
     results = check.main(["--small", "--out", str(tmp_path / "x.json"), "--stages", *stages])
-    facts, oom, graphs = (results["stages"][name] for name in stages)
-    assert facts["error"].startswith("ModuleNotFoundError: No module named 'benchmarks.gpu.no_such_module'")
-    assert set(oom) == {"left_out"} and "eager" in graphs
+    sdpa, oom, facts = (results["stages"][name] for name in stages)
+    assert sdpa["error"].startswith("ModuleNotFoundError: No module named 'benchmarks.gpu.no_such_module'")
+    assert set(oom) == {"left_out"} and "versions" in facts
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == results
 
 
@@ -80,13 +86,8 @@ def test_large_models_need_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert "PyTorch finds no GPU; add --small" in capsys.readouterr().err
 
 
-def test_operations_are_counted_without_views() -> None:
-    x = torch.ones(4)
-    with CountOperations() as counted:
-        (x + 1).view(2, 2).t().mul(2)
-    assert counted.count == 2
-
-
+@pytest.mark.trains
+@pytest.mark.sample
 def test_padded_rows_and_flexattention_give_the_trainers_states_and_gradients() -> None:
     from torch.nn.attention.flex_attention import flex_attention
 

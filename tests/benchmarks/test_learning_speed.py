@@ -1,36 +1,14 @@
-"""The benchmark's parts, and a run of it that is far too short to learn anything."""
+"""Runs of the benchmark that are far too short to learn anything."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import gymnasium as gym
-import numpy as np
 import pytest
 from matplotlib.image import imread
 
 from benchmarks import advantages, learning_speed
-from benchmarks.learning_speed import make_tensor_env, tensors_by_text
-
-
-def test_every_text_has_the_tensor_that_its_player_would_see() -> None:
-    tensors = tensors_by_text()
-    assert len(tensors) == 936  # leduc_poker's information states
-    texts = gym.make("GameSpiel-v0", task_id=learning_speed.TASK_ID, rules=False)
-    env = make_tensor_env()
-    rng = np.random.default_rng(0)
-    for seed in range(20):
-        text, info = texts.reset(seed=seed)
-        tensor, _ = env.reset(seed=seed)
-        over = False
-        while not over:
-            assert tensor.dtype == np.float32 and tensor in env.observation_space
-            assert np.array_equal(tensors[text], tensor)
-            action = rng.choice(info["legal_actions"])
-            text, _, over, _, info = texts.step(action)
-            tensor, *_ = env.step(action)
-        assert tensor in env.observation_space  # also after the end
 
 
 @pytest.mark.trains
@@ -62,7 +40,11 @@ def test_a_short_run(
 
 
 @pytest.mark.parametrize(
-    ("preset", "games"), [("tiny", 256), pytest.param("tiny-gae", 1024, marks=pytest.mark.trains)]
+    ("preset", "games"),
+    [
+        pytest.param("tiny", 256, marks=[pytest.mark.trains, pytest.mark.sample]),
+        pytest.param("tiny-gae", 1024, marks=pytest.mark.trains),
+    ],
 )
 def test_a_step_of_an_estimator(preset: str, games: int, tmp_path: Path) -> None:
     """Nothing is learned in it, and what was read for the evaluations is not counted."""

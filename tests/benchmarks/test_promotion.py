@@ -1,11 +1,13 @@
-"""The simulation of promotions: exact where that is known, and the rule of Stages itself."""
+"""The simulation of promotions has the rule of Stages, and compared curricula draw the same games."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from benchmarks.curricula import GAMES, SAMPLERS, configured
 from benchmarks.promotion import promotions
+from gamespiel.environments.curriculum import make_starts
 from task_gym.samplers import Outcome, Stages
 
 
@@ -18,3 +20,12 @@ def test_stages_promotes_at_the_same_episode(rule: str) -> None:
         start = sampler.draw()
         events = sampler.record([Outcome(start, "g", float(s), bool(s), "win" if s else "loss") for s in row])
         assert [event["episodes"] for event in events] == ([after] if after <= 300 else [])
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_all_draw_the_same_games(sampler: str) -> None:
+    config = configured(sampler, 3)
+    starts = make_starts(config)
+    assert starts is not None and config.run.seed == 3
+    drawn = {start.task_id for start in starts.draw(0, range(60))}
+    assert drawn == ({GAMES["leduc_poker"]} if sampler == "stages" else set(GAMES.values()))

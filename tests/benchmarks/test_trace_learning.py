@@ -1,4 +1,4 @@
-"""The benchmark's parts, and a run of it that is far too short to learn anything."""
+"""The benchmarks of traces: their parts, and a run that is far too short to learn anything."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import trace_learning
 from benchmarks.trace_learning import HiddenProgram, configuration
+from benchmarks.trace_scores import measured
 from gamespiel.config import ConfigError
 
 
@@ -29,6 +30,8 @@ def test_training_leaves_out_what_is_held_out(override: tuple[str, str], message
         configuration([override])
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 def test_the_hidden_program_is_hidden_and_the_rest_is_as_it_was() -> None:
     plain, hidden = (gym.make("CodeTraceChoice-v0", level=1, family="stdin") for _ in range(2))
     hidden, before = HiddenProgram(hidden), set()
@@ -71,3 +74,13 @@ def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     # The best constant is right at least once in three traces.
     assert found["constant"]["right"] >= 1 and 1 / 8 <= found["uniform"] <= 1 / 4
     assert found["settings"]["ppo"]["batch_size"] == 4 and found["held_out"]["traces"] == 3
+
+
+@pytest.mark.trains
+@pytest.mark.sample
+def test_a_row_of_scores() -> None:
+    row = measured("sorting", 2)
+    # Nothing is never right: a program without output is no task.
+    assert row["replies"]["empty"] == {"affine": 0.0, "exact": 0.0, "lines": 0.0}
+    assert (row["family"], row["tasks"], set(row["choices"])) == ("sorting", 2, {"random", "words"})
+    assert 1 / 8 <= row["choices"]["random"][0] <= 1 / 4

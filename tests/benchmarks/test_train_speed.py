@@ -1,4 +1,4 @@
-"""The benchmark's parts, and a run of it on the embedded model that is far too short to measure anything."""
+"""The benchmarks of speed: their calculations, and a run that is far too short to measure anything."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import train_speed
+from benchmarks.scale import summarise
 from benchmarks.train_speed import compare
 
 
@@ -36,3 +37,17 @@ def test_a_short_run(
         assert list(found["steps"]) == ["ppo_epochs_1", "ppo_epochs_4"]
         assert all(step["seconds"] > 0 for step in found["steps"].values())
     assert results["padded_over_shared"]["tiny"].keys() == {"ppo_epochs_1", "ppo_epochs_4"}
+
+
+def test_a_row_leaves_the_first_step_out() -> None:
+    """Two ranks, two timed steps of 2 and 4 s; the busiest has 3 and 1 s, or less than the other."""
+
+    def step(seconds: float, busy: float) -> dict[str, float]:
+        return {"seconds": seconds, "cpu_seconds": busy, "collect_seconds": 1.0, "update_seconds": 1.0}
+
+    ranks = [[step(90, 90), step(2, 3), step(4, 1)], [step(90, 90), step(2, 1), step(4, 2)]]
+    row = summarise(2, 2, {"steps": ranks, "decisions": 30, "gradients": 5})
+    assert row == {
+        "ranks": 2, "seconds": 3.0, "collect_seconds": 1.0, "update_seconds": 1.0, "exchange_seconds": 0.0,
+        "busy_seconds": 2.5, "decisions_per_step": 10.0, "gradient_bytes": 20,
+    }  # fmt: skip

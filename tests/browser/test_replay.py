@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import math
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from gamespiel.measure.records import Record, variant_of, write_records
+from gamespiel.measure.records import Record, write_records
 from gamespiel.replay.page import write_page
 from tests.browser import looks
 from tests.browser.conftest import PHONE, Open
@@ -24,13 +23,8 @@ LONG = "a" * 300
 #: Probabilities of the first turn of tic-tac-toe. 4 is taken; 1 is as good as never.
 ODDS = [0.4, 0.0001, 0.05, 0.05, 0.2999, 0.05, 0.05, 0.05, 0.05]
 
-#: Pieces in the beginning of games in which every move adds one.
-ADDING = {"tic_tac_toe": 0, "connect_four": 0, "go": 0, "hex": 0, "othello": 4}
-
-#: A pattern of the board in OpenSpiel's text of a state, and the signs of pieces, in games that take some.
-TAKING = {"chess": (r"\A\S+", "KQRBNPkqrbnp"), "checkers": (r"(?<=^\d)\S{8}$", "o8+*")}
-
-CARDS = {"leduc_poker": 3, "kuhn_poker": 2}
+BOARDS = ("connect_four", "go", "hex", "othello", "chess", "checkers")
+CARDS = ("leduc_poker", "kuhn_poker", "blackjack")
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +32,8 @@ def rows() -> list[Record]:
     """Returns an episode of each game that is drawn with pieces or cards, of 2048, a trace and a reply."""
     won = record([4, 2, 6], game="tic_tac_toe")
     won["turns"][0] |= {"probabilities": ODDS, "value": 0.625}
-    cut = [record([], seed=1, game=game, max_turns=6) for game in [*ADDING, *TAKING][1:]]
-    dealt = [record([], seed=1, game=game) for game in (*CARDS, "blackjack")]
+    cut = [record([], seed=1, game=game, max_turns=6) for game in BOARDS]
+    dealt = [record([], seed=1, game=game) for game in CARDS]
     short = record([], seed=1, game="2048", max_turns=6)
     others = [*cut, *dealt, short]
     for row in others[::2]:
@@ -159,18 +153,6 @@ def test_filters_by_keys(opened: Open, file: Path, rows: list[Record]) -> None:
     assert at(page) == (theirs[now + 1], 0)
 
 
-def test_filters_by_result_and_none_of_a_kind(opened: Open, file: Path, rows: list[Record]) -> None:
-    page = opened(file)
-    page.locator("#by-result").select_option("win")
-    wins = [str(i) for i, row in enumerate(rows) if row["result"] == "win"]
-    assert [one.get_attribute("value") for one in page.locator("#episode option").all()] == wins
-    page.locator("#by-game").select_option("go")  # it was cut
-    assert page.locator("#about").inner_text() == "No episode is of this kind."
-    assert not page.locator("#replay").is_visible()
-    page.locator("#by-result").select_option("cut")
-    assert at(page) == (number(rows, "go"), 0) and page.locator("#board svg").is_visible()
-
-
 def test_the_slider_and_the_link_to_a_move(opened: Open, file: Path) -> None:
     page = opened(file)
     page.locator("#slider").fill("3")
@@ -186,46 +168,6 @@ def test_the_slider_and_the_link_to_a_move(opened: Open, file: Path) -> None:
     assert at(other) == (0, 3) and other.locator("#board").inner_html() == board
 
 
-def test_bars_are_as_long_as_the_probabilities(opened: Open, file: Path) -> None:
-    page = opened(file)
-    assert page.locator("#value").inner_text() == "expects a score of 0.625"
-    assert page.locator("#about").inner_text().endswith("win, score 1.000")
-    shown = page.locator(".bar").all_inner_texts()
-    assert [text.split()[-1] for text in shown] == ["40.0%", "30.0%", *["5.0%"] * 6, "0.0%"]
-    assert shown[1].startswith("→ x(1,1)") and page.locator(".bar.taken").count() == 1
-    width = page.locator("#bars").bounding_box()["width"]
-    drawn = [bar.bounding_box()["width"] / width for bar in page.locator(".bar i").all()]
-    assert drawn == pytest.approx(sorted(ODDS, reverse=True), abs=0.005)
-
-
-def count(row: Record) -> int:
-    """Returns the pieces on the board at the end of a game."""
-    if row["game"] in ADDING:
-        return ADDING[row["game"]] + len(row["history"])
-    state = variant_of(row).game.new_initial_state()
-    for action in row["history"]:
-        state.apply_action(action)
-    pattern, signs = TAKING[row["game"]]
-    board = "".join(re.findall(pattern, str(state), re.MULTILINE))
-    return sum(board.count(sign) for sign in signs)
-
-
-def test_every_board_has_its_pieces_and_cards(opened: Open, file: Path, rows: list[Record]) -> None:
-    for game in (*ADDING, *TAKING, *CARDS):
-        row = number(rows, game)
-        page = opened(file, f"#e={row}&m=999")
-        svg = page.locator("#board svg")
-        assert svg.is_visible() and svg.get_attribute("aria-label")
-        assert measure(page, looks.OUTSIDE) == []
-        if game in CARDS:
-            assert page.locator("#board rect").count() == CARDS[game]
-        else:
-            assert len(measure(page, looks.PIECES)) == count(rows[row]), game
-    page = opened(file, f"#e={number(rows, 'chess')}&m=0")
-    signs = "".join(page.locator("#board text").all_text_contents()).replace("\ufe0e", "")
-    assert [signs.count(sign) for sign in "♚♛♜♝♞♟"] == [2, 2, 4, 4, 4, 16]
-
-
 def test_texts_are_shown_as_they_are(opened: Open, file: Path, rows: list[Record]) -> None:
     page = opened(file, f"#e={len(rows) - 1}&m=1")  # a script in a text would open a dialog
     assert page.locator("#about").inner_text().startswith(HTML.replace("\u2028", "").rstrip())
@@ -237,8 +179,3 @@ def test_texts_are_shown_as_they_are(opened: Open, file: Path, rows: list[Record
     assert asked.locator(".bar.taken").inner_text() == "→ x(1,1)"
     for shown in (page, asked):
         assert shown.locator("img, b").count() == 0 and shown.locator("script").count() == 2
-
-
-def test_actions_without_names_are_their_numbers(opened: Open, file: Path, rows: list[Record]) -> None:
-    page = opened(file, f"#e={len(rows) - 1}&m=0")
-    assert page.locator(".bar").all_inner_texts() == ["→ 1 75.0%", "0 25.0%"]

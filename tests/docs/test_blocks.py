@@ -93,10 +93,14 @@ def test_versions_of_comparisons_are_those_that_are_pinned() -> None:
         assert f"\n{name}=={version}\n" in pins
 
 
-SECTIONS = [name for name in find_sections("plug-in") if name != "TRL"]
-
-
-@pytest.mark.parametrize("section", [*SECTIONS, pytest.param("TRL", marks=pytest.mark.trains)])
+@pytest.mark.families
+@pytest.mark.parametrize(
+    "section",
+    [
+        pytest.param(name, marks=pytest.mark.trains if name == "TRL" else pytest.mark.sample)
+        for name in find_sections("plug-in")
+    ],
+)
 def test_plug_in_runs(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if section in PLUGGED:
@@ -120,6 +124,8 @@ def test_versions_of_plug_in_are_those_that_are_pinned() -> None:
         assert f"\n{PACKAGES.get(package, package)}=={version}\n" in pins, name
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 @pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
 def test_scale_runs() -> None:
     ((code, _),) = BLOCK.findall(read("scale"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,13 +10,9 @@ import pyspiel
 import pytest
 
 from benchmarks.scores import merged
-from docs import game_facts, generate, generate_scores, hooks, site
-from docs.game_pages import budget, game_page, limits, picture, played, score
-from docs.generate_games import table
-from docs.generate_tables import fill
+from docs import game_facts, generate, site
 from docs.reference import ROOMS
 from docs.site import copied, generated, site_pages
-from docs.trace_pages import family_page
 from game_gym.games import DECLARED, TABLE
 from game_gym.protocols import PROTOCOLS
 from game_gym.score import seat_score
@@ -46,6 +40,9 @@ PLAIN = re.sub(r"^```.*?^```$", lambda code: re.sub(r"[^\n]", " ", code[0]), GAM
 DEAR = ("docs/games.md", "docs/assets/play/model.js", "docs/assets/decision.svg")
 """Generated files that take more seconds than all others: `make docs` and `make test-rest` look at them."""
 
+SLOW = ("docs/assets/play/games.js", "docs/trace.md")
+"""Others that take about a second."""
+
 
 def section(heading: str) -> str:
     """Returns the text between a heading of docs/games.md and the next one of its level or above."""
@@ -56,7 +53,16 @@ def section(heading: str) -> str:
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=pytest.mark.trains if path in DEAR else ()) for path in generate.FILES],
+    [
+        pytest.param(
+            path,
+            marks=[
+                *[pytest.mark.trains] * (path in (*DEAR, *SLOW)),
+                *[pytest.mark.sample] * (path in SLOW),
+            ],
+        )
+        for path in generate.FILES
+    ],
 )
 def test_generated_files_are_current(path: str) -> None:
     assert generate.find_stale([path]) == {}, "write it anew with: python -m docs.generate"
@@ -75,15 +81,6 @@ def test_one_command_checks_and_writes_what_is_not_current(
     assert generate.main([]) == 0
     assert (tmp_path / "old").read_text() == "new"
     assert generate.main(["--check"]) == 0
-
-
-def test_a_table_takes_the_place_of_the_one_with_its_head() -> None:
-    page = "a\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n| x |\n"
-    new = table(["x", "y"], [[3, 4], [5, 6]])
-    assert fill(page, new) == f"a\n\n{new}\n\n| x |\n"
-    for text in ("a\n", page * 2):
-        with pytest.raises(ValueError, match=r"\| x \| y \|"):
-            fill(text, new)
 
 
 def test_every_declared_game_has_a_section_with_its_rules_and_an_observation() -> None:
@@ -161,13 +158,6 @@ def row(game: str, agent: str, mean: float = 0.5) -> dict[str, Any]:
     return {"game": game, "agent": agent, "score": [mean, mean, mean]}
 
 
-def test_what_is_not_measured_and_what_is_refused() -> None:
-    assert generate_scores.cells(None) == ("-", "-")
-    assert generate_scores.cells({"refused": "moves at once"}) == ("refused", "refused")
-    shown = generate_scores.cells({"score": [0.5, 0.401, 0.6], "success": [0.45, 0.355, 0.55]})
-    assert shown == ("0.50 [0.40, 0.60]", "45% [36%, 55%]")
-
-
 def test_parts_are_merged_in_the_tables_order() -> None:
     """A new row takes the place of the old one of its game and player; other rows stay."""
     old = [row("hex", "random"), row("leduc_poker", "mcts:50x1", 0.9)]
@@ -208,53 +198,6 @@ def test_the_examples_of_the_site_print_what_is_shown(name: str) -> None:
     assert run_block(code, name, {}).rstrip("\n") == shown
 
 
-def test_a_games_page_has_all_its_parts() -> None:
-    text = game_page("leduc_poker")
-    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert headings == [
-        "Rules", "Parameters", "Spaces", "An observation", "A game", "Score", "Search", "Baselines",
-    ]  # fmt: skip
-    assert "Task id 2 × 100,000,000 + c; every c is the same game." in text
-    assert "| tensor | information state tensor of shape (30,) |" in text
-    assert "| `random` | 0.51 [0.48, 0.54] | 45% [36%, 55%] |" in text
-    # A game without task ids and baselines, and one without a drawing.
-    kuhn = game_page("kuhn_poker")
-    assert "The game has no task ids." in kuhn and "Not measured yet" in kuhn
-    assert 'class="board"' not in game_page("liars_dice")
-
-
-def test_scores_searches_and_limits_in_words() -> None:
-    # Returns -13 … 13, 0 … 20,480; hearts has four seats; euchre, clobber and 2048 as their rules say.
-    assert "score = (return + 13) / 26" in score("leduc_poker")
-    assert "score = return / 20480" in score("2048")
-    assert "score = 1 − (seats with a higher return) / 3" in score("hearts")
-    assert budget("2048") == "None: the game has one seat."
-    assert budget("goofspiel") == "None: no search can play the game."
-    assert "mcts 1000 × 50" in budget("hex")
-    said = "**chess** white is seat 1, as in OpenSpiel, so seat 1 moves first."
-    assert limits("chess") == ["## Limits", said] and limits("tic_tac_toe") == []
-
-
-def test_the_picture_is_the_middle_of_the_game() -> None:
-    _, _, variant, history = played("tic_tac_toe")
-    caption, drawing = picture("tic_tac_toe", variant, history)
-    middle = (len(history) + 1) // 2
-    assert f"after {middle} of {len(history)} moves" in caption
-    (data,) = re.findall(r'data-board="([^"]*)"', drawing)
-    rows = json.loads(html.unescape(data))["rows"]
-    assert sum(sign in "xo" for sign in "".join(rows)) == middle
-
-
-def test_a_familys_page_has_its_levels_and_ids() -> None:
-    text = family_page("closures")
-    # closures is family 5: level 1 begins at id 5, and level 10 at 5 + 9 * 16 = 149.
-    assert "id mod 16 = 5" in text
-    assert [row.split(" | ")[1] for row in re.findall(r"^\| (\d+ \| \d+) ", text, re.M)] == [
-        str(5 + 16 * level) for level in range(10)
-    ]
-    assert "{'affine': 1.0, 'exact': 1.0, 'lines': 1.0}" in text
-
-
 def test_pages_are_copied_with_links_of_the_site() -> None:
     home = copied("README.md")
     assert "[docs/games.md](games.md)" in home and "[CONTRIBUTING.md](contributing.md)" in home
@@ -281,17 +224,3 @@ def test_links_are_the_sites_and_code_is_copied_as_it_is(
     page.write_text("[x](gone.md)")
     with pytest.raises(ValueError, match=r"README\.md: a link to 'gone\.md'"):
         copied("README.md")
-
-
-def test_folders_in_the_navigation_are_filled(tmp_path: Path) -> None:
-    (tmp_path / "games").mkdir()
-    for name in ("hex", "go"):
-        (tmp_path / "games" / f"{name}.md").touch()
-    config: dict[str, Any] = {
-        "docs_dir": str(tmp_path),
-        "nav": [{"Home": "index.md"}, {"Games": ["games.md", {"One by one": ["games/"]}]}],
-    }
-    assert hooks.on_config(config)["nav"] == [
-        {"Home": "index.md"},
-        {"Games": ["games.md", {"One by one": ["games/go.md", "games/hex.md"]}]},
-    ]

@@ -11,13 +11,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-import yaml
 
 from docs.site import site_pages
 from gamespiel.agents.runs import kept
@@ -33,7 +31,6 @@ PAGES = [
     page for page in site_pages() if page not in ("docs/lab-notes.md", ".github/SECURITY.md", "CHANGELOG.md")
 ]
 CONTRIBUTING = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
-CODE = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", CONTRIBUTING, flags=re.DOTALL))
 PLACEHOLDER = "NAME"
 """Stands in pages for names of the reader's own."""
 
@@ -64,6 +61,8 @@ def commands(page: str) -> list[str]:
     return [re.sub(r"^([A-Z_]+=\S+ )+", "", line) for line in lines if line]
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 @pytest.mark.parametrize("page", SESSIONS)
 @pytest.mark.usefixtures("registries")
 def test_python_blocks_run_in_order_as_they_are(
@@ -118,6 +117,8 @@ SCRIPTS = [line for line in LINES if re.match(r"python (train|eval)\.py\b", line
 AFFINETES = [line for line in LINES if line.startswith("afs ")]
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 @pytest.mark.parametrize("line", SCRIPTS)
 def test_train_and_eval_read_what_the_pages_write(
     line: str, parsed: list[Any], capsys: pytest.CaptureFixture[str]
@@ -164,6 +165,8 @@ def test_other_commands_are_read_by_their_own_parsers(line: str, monkeypatch: py
                 module.main(arguments[2:])
 
 
+@pytest.mark.launch
+@pytest.mark.sample
 def test_commands_of_affinetes_are_read_by_its_parser() -> None:
     """In a process of its own: it patches asyncio."""
     code = "import shlex, sys\nfrom affinetes.cli.main import create_parser\n"
@@ -190,11 +193,6 @@ def test_readme_is_short_and_its_commands_are_tested() -> None:
     assert "](docs/start.md)" in head
     assert len(rows) == 4 and set(rows) <= set(LINES)
     assert [line for line in QUICK if line not in commands("README.md")] == []
-
-
-def test_to_compete_takes_ten_commands() -> None:
-    first = re.findall(r"```bash\n(.*?)```", read("docs/affinetes.md"), re.DOTALL)[0].splitlines()
-    assert [re.search(r" # (\d+)\. ", line)[1] for line in first] == [str(n) for n in range(1, 11)]  # type: ignore[index]
 
 
 @pytest.mark.trains
@@ -271,24 +269,3 @@ def test_paths_links_and_targets_of_a_page_are_there(page: str) -> None:
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     headings = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
     assert [anchor for anchor in re.findall(r"\]\(#([\w-]+)\)", text) if anchor not in headings] == []
-
-
-def test_workflows_run_what_the_makefile_has() -> None:
-    runs = []
-    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
-        jobs = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
-        runs += [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-    assert {"make test", "make lint", "make package", "make docs", "make release-check"} <= set(runs)
-    assert find_unknown_targets("\n".join(run for run in runs if run.startswith("make "))) == []
-
-
-def test_modules_and_names_of_the_page_for_developers_are_there() -> None:
-    modules = [code.split()[2] for code in CODE if code.startswith("python -m ")]
-    assert len(set(modules)) > 5
-    assert [name for name in modules if PLACEHOLDER not in name and find_spec(name) is None] == []
-    said = re.findall(r"`([A-Z_]{3,})`(?: or `([A-Z_]+)`)? (?:in|of)\s+`([\w/.]+)`", CONTRIBUTING)
-    assert len(said) >= 6
-    for *names, path in said:
-        source = (ROOT / path).read_text(encoding="utf-8")
-        for name in filter(None, names):
-            assert re.search(rf"^{name}\b.*=", source, re.MULTILINE), f"{name} in {path}"

@@ -24,7 +24,12 @@ def test_the_trained_models_are_those_of_the_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    "game", ["kuhn_poker", "leduc_poker", pytest.param("tic_tac_toe", marks=pytest.mark.trains)]
+    "game",
+    [
+        "kuhn_poker",
+        pytest.param("leduc_poker", marks=[pytest.mark.families, pytest.mark.sample]),
+        pytest.param("tic_tac_toe", marks=pytest.mark.trains),
+    ],
 )
 def test_the_trained_models_have_the_figures_that_the_page_shows(game: str) -> None:
     run = play_trained.read_script()[game]

@@ -31,13 +31,14 @@ def run(
 ) -> str:
     """Returns the output of the example that the test names, run in an empty folder.
 
-    It is a process of its own if the test is marked so, or trains. Else it runs in this process, which has
-    imported the libraries.
+    It is a process of its own if the test is marked so, or trains for long. Else it runs in this process,
+    which has imported the libraries.
     """
     name, needs = request.param
     if needs is not None:
         pytest.importorskip(needs)
-    if {"launch", "trains"} & {mark.name for mark in request.node.iter_markers()}:
+    marks = {mark.name for mark in request.node.iter_markers()}
+    if "launch" in marks or ("trains" in marks and "sample" not in marks):
         command = [sys.executable, EXAMPLES / name]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
@@ -73,6 +74,8 @@ def test_every_example_is_covered_and_short() -> None:
         assert lines[0].startswith('"""')
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 @example("random_play.py")
 def test_random_play(run: str) -> None:
     # Seed 0 plays seat 0, which moves first.
@@ -85,12 +88,16 @@ def test_random_play(run: str) -> None:
     assert "exactly +0.125" in run and "exactly -0.125" in run
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 @example("own_loss.py")
 def test_own_loss(run: str) -> None:
     # A ratio of 1.1 or 0.9 has a squared logarithm of about 0.01.
     assert 1e-4 < float(re.findall(r"squared step: ([0-9.]+)", run)[0]) < 0.5
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 @example("own_opponent.py")
 def test_own_opponent(run: str) -> None:
     # At most 2 chips per game, so a standard error of at most 0.0224 over 8,000 games. Four of these: 0.09.
@@ -169,6 +176,8 @@ def test_trace_scores(run: str) -> None:
     }
 
 
+@pytest.mark.trains
+@pytest.mark.sample
 @example("position_scores.py")
 def test_position_scores(run: str) -> None:
     # The seat has the queen and cannot fold; the last legal id of a reply counts, and the name of an action.
