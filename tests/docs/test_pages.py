@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,6 +32,7 @@ PAGES = [
     page for page in site_pages() if page not in ("docs/lab-notes.md", ".github/SECURITY.md", "CHANGELOG.md")
 ]
 CONTRIBUTING = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+CODE = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", CONTRIBUTING, flags=re.DOTALL))
 PLACEHOLDER = "NAME"
 """Stands in pages for names of the reader's own."""
 
@@ -269,3 +271,15 @@ def test_paths_links_and_targets_of_a_page_are_there(page: str) -> None:
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     headings = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
     assert [anchor for anchor in re.findall(r"\]\(#([\w-]+)\)", text) if anchor not in headings] == []
+
+
+def test_modules_and_names_of_the_page_for_developers_are_there() -> None:
+    modules = [code.split()[2] for code in CODE if code.startswith("python -m ")]
+    assert len(set(modules)) > 5
+    assert [name for name in modules if PLACEHOLDER not in name and find_spec(name) is None] == []
+    said = re.findall(r"`([A-Z_]{3,})`(?: or `([A-Z_]+)`)? (?:in|of)\s+`([\w/.]+)`", CONTRIBUTING)
+    assert len(said) >= 6
+    for *names, path in said:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        for name in filter(None, names):
+            assert re.search(rf"^{name}\b.*=", source, re.MULTILINE), f"{name} in {path}"
