@@ -20,26 +20,33 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from gamespiel.agents.learning.advantages import normalize_by_group
 from gamespiel.agents.learning.coefficients import AdaptiveKLController, Shaped
+from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.models.optimizer import ScaledAdamW
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures, Stages
-from task_gym.wrappers import Curriculum, FailureReplay
+from task_gym.wrappers import Curriculum, FailureReplay, TokenObservation
 from tests.agents.toys import (
     Bandit,
     Echo,
     Quiet,
     Signs,
     Stairs,
-    as_tokens,
     collect,
     make_policy,
     make_ppo,
     rows_of,
 )
 from tests.task_gym.tasks import Tenths
+
+
+def as_tokens(env: gym.Env[str, Any]) -> TokenObservation:
+    """Returns the environment with prompts as the embedded model's token ids."""
+    codec = ChatCodec(load_tokenizer(ModelSettings()))
+    return TokenObservation(env, codec.encode_prompt, 96, len(codec.tokenizer), codec.pad)
 
 
 def state(model: LLMPPO) -> dict[str, torch.Tensor]:

@@ -14,17 +14,14 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 
-from gamespiel.agents.models.loading import ModelSettings, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.noise import DrawnNoise, permutation
-from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.vec_env import TextVecEnv
-from task_gym.contract import CLOSING
-from task_gym.spaces import UnicodeText
-from task_gym.wrappers import TokenObservation
 
 TEXT = spaces.Text(max_length=400, min_length=0, charset=string.printable)
+CLOSING = "Your choice (action ID only):"
+"""The last line of the games' prompts."""
 IDS = (0, 1, 2, 12, 15, 120, 123)  # 1 begins 12, and 12 begins 123
 N_ACTIONS = 124
 Begun = tuple[str, dict[str, Any]]
@@ -130,7 +127,7 @@ class Echo(gym.Env[str, str]):
     """
 
     observation_space = TEXT
-    action_space = UnicodeText(1 << 20)
+    action_space = spaces.Text(1 << 20, charset=string.printable)
 
     def __init__(self, length: int = 1, digits: str = "0123456789") -> None:
         self.length, self.digits = length, digits
@@ -144,12 +141,6 @@ class Echo(gym.Env[str, str]):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         right = sum(a == b for a, b in zip(action, self.answer, strict=False))
         return "over", right / self.length, True, False, {"game": "echo", "seat": 0}
-
-
-def as_tokens(env: gym.Env[str, Any]) -> TokenObservation:
-    """Returns the environment with prompts as the embedded model's token ids."""
-    codec = ChatCodec(load_tokenizer(ModelSettings()))
-    return TokenObservation(env, codec.encode_prompt, 96, len(codec.tokenizer), codec.pad)
 
 
 def make_policy(
