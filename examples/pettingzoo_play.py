@@ -7,6 +7,8 @@ from game_gym import pettingzoo as games
 
 env = games.env(game="leduc_poker", reward="returns")
 total = dict.fromkeys(env.possible_agents, 0.0)
+for number, agent in enumerate(env.possible_agents):
+    env.action_space(agent).seed(number)
 for seed in range(200):
     env.reset(seed=seed)
     for agent in env.agent_iter():
