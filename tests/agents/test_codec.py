@@ -45,6 +45,7 @@ HUNGRY = {
         "more than 0.2 s",
     ),
     "a product": ("{{ 'a' * 30000000000 }}", "more than 512 MiB of memory"),
+    "a format": ("{{ '%2000000000d' % 1 }}", "more than 512 MiB of memory"),
     "growth": (
         "{% set n = namespace(x='aaaaaaaa') %}{% for i in range(40) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
         "{{ n.x }}",

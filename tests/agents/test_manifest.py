@@ -123,7 +123,7 @@ FILES = (
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(FILES), cut=st.booleans(), seed=st.integers(0, 2**32))
 def test_torn_and_flipped_files_are_named(
     name: str, cut: bool, seed: int, trained: LLMPPO, saved: Path, tmp_path: Path

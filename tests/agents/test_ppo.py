@@ -43,7 +43,7 @@ from tests.agents.toys import (
 from tests.task_gym.tasks import Tenths
 
 
-def as_tokens(env: gym.Env[str, Any]) -> TokenObservation:
+def wrap_tokens(env: gym.Env[str, Any]) -> TokenObservation:
     """Returns the environment with prompts as the embedded model's token ids."""
     codec = ChatCodec(load_tokenizer(ModelSettings()))
     return TokenObservation(env, codec.encode_prompt, 96, len(codec.tokenizer), codec.pad)
@@ -150,7 +150,7 @@ def test_the_maskable_evaluator() -> None:
     pays = int(model.predict(Bandit().reset()[0], deterministic=True, action_masks=mask)[0])
     env = TextVecEnv([lambda: Monitor(Bandit(pays))] * 2)
     assert evaluate_policy(model, env, n_eval_episodes=6) == (1.0, 0.0)
-    assert evaluate_policy(model, Monitor(as_tokens(Bandit(pays))), n_eval_episodes=3) == (1.0, 0.0)
+    assert evaluate_policy(model, Monitor(wrap_tokens(Bandit(pays))), n_eval_episodes=3) == (1.0, 0.0)
 
 
 def test_one_environment_is_wrapped_and_a_gpu_that_is_not_there_is_no_cpu(
@@ -227,7 +227,7 @@ def test_what_it_cannot_learn_from_is_refused() -> None:
         make_ppo(batch_size=0)
     with pytest.raises(ValueError, match=r"learn\(\) needs total_timesteps, or total_steps"):
         make_ppo().learn()
-    vector = DummyVecEnv([lambda: as_tokens(Bandit())])
+    vector = DummyVecEnv([lambda: wrap_tokens(Bandit())])
     model = LLMPPO("LLMPolicy", vector, policy_kwargs={"lora": {"r": 2}}, device="cpu")
     with pytest.raises(ValueError, match="collects from a TextVecEnv, got DummyVecEnv"):
         model.learn(4)
@@ -318,7 +318,7 @@ def test_inside_stock_maskable_ppo() -> None:
     """MaskablePPO's buffer, masks and loss, with token ids; the action that the model prefers less pays."""
     (likes,) = make_policy(3).distribution(Bandit().reset()[0], [(0, 1)])
     pays = int(likes.argmin())
-    env = DummyVecEnv([lambda: as_tokens(Bandit(pays))] * 8)
+    env = DummyVecEnv([lambda: wrap_tokens(Bandit(pays))] * 8)
     model = MaskablePPO(
         LLMPolicy, env, 2e-3, n_steps=8, batch_size=64, n_epochs=4, device="cpu", seed=0,
         policy_kwargs={"lora": {"r": 4}},
@@ -326,7 +326,7 @@ def test_inside_stock_maskable_ppo() -> None:
     before, _ = evaluate_policy(model, env, n_eval_episodes=64, deterministic=False, warn=False)
     model.learn(15 * 64)
     after, _ = evaluate_policy(
-        model, Monitor(as_tokens(Bandit(pays))), n_eval_episodes=64, deterministic=False
+        model, Monitor(wrap_tokens(Bandit(pays))), n_eval_episodes=64, deterministic=False
     )
     assert before < 0.7 and after > 0.9
     assert rates_of(model.policy.optimizer) == [2e-3, 2e-2]

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from gamespiel import runs
+from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.launch import Launch, read_launch
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.learning.metrics import join_served
@@ -181,3 +182,16 @@ def test_a_wait_for_the_first_rank_ends_with_the_store(monkeypatch: pytest.Monke
     lost = "rank 1 has lost the first rank, .*, while it waited for 'key': Connection reset by peer"
     with pytest.raises(RankLostError, match=lost):
         world.lead_once("key", lambda: 7)
+
+
+def test_memory_that_another_rank_lacks_halves_the_budget_here() -> None:
+    budgets, said, undone = Budgets(100, 100), iter([True, False]), list[int]()
+
+    def agree(own: bool) -> bool:
+        return own or next(said)
+
+    done = budgets.retry_backward(
+        lambda: "done", [(1,) * 30] * 4, lambda texts: 120, lambda: undone.append(1), agree
+    )
+    # The batch has 120 tokens. A budget of 100 was tried first, and its half is 50.
+    assert (done, budgets.tokens_per_backward, undone) == ("done", 50, [1])

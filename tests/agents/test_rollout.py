@@ -18,6 +18,7 @@ from gamespiel.agents.sampling.decisions import Answer, Decision
 from gamespiel.agents.sampling.noise import episode_seeds
 from gamespiel.agents.tokens.constraints import ActionTrie
 from gamespiel.agents.vec_env import TextVecEnv
+from task_gym.processes import count_cores
 from task_gym.wrappers import NamedText
 from tests.agents.toys import Stairs, collect, make_ppo
 
@@ -196,6 +197,31 @@ def go_on(turns: int) -> bool:
 
 def play_parts(envs: TextEnvs, parts: int, decide: Any = None) -> list[Episode] | None:
     return play(envs, SEEDS, decide or Lowest(), go_on, parts=parts)
+
+
+def test_parts_follow_from_the_opponents_and_not_from_the_machine() -> None:
+    for threads in (None, 1, 4):
+        assert TextVecEnv([Searched] * 2, threads).parts == TextEnvs([Searched], threads).parts == 2
+        assert TextVecEnv([Stairs] * 2, threads).parts == 1
+    assert TextEnvs([Searched]).threads == count_cores()
+
+
+def test_parts_take_their_turns_in_a_fixed_order() -> None:
+    """Eight episodes in five environments: parts 0 2 4 and 1 3 of the first wave, then 5 7 and 6."""
+    own, orders = lengths(SEEDS), []
+    for threads in (1, 2, 4):
+        decide = Lowest()
+        episodes = play_parts(TextVecEnv([Searched] * 5, threads), 2, decide)
+        assert episodes is not None and [len(episode.turns) for episode in episodes] == own
+        orders.append(decide.calls)
+    expected = [
+        (live, turn)
+        for wave in (([0, 2, 4], [1, 3]), ([5, 7], [6]))
+        for turn in range(max(own[e] for part in wave for e in part))
+        for part in wave
+        if (live := [e for e in part if own[e] > turn])
+    ]
+    assert orders == [expected] * 3
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])

@@ -20,12 +20,14 @@ from gamespiel.agents.models import BASE, NEWEST
 from gamespiel.agents.models.adapters import UnknownAdaptersError
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.sampling.vllm import sampler as folders_module
+from gamespiel.agents.sampling.vllm import server as vllm_server
 from gamespiel.agents.sampling.vllm.answers import NodeQuery, ServedAnswers
 from gamespiel.agents.sampling.vllm.comparison import GapError, LocalReader, StaleAdaptersError
 from gamespiel.agents.sampling.vllm.connect import Needs, UnsuitableServerError, connect
 from gamespiel.agents.sampling.vllm.replicas import Patience, Replicas
-from gamespiel.agents.sampling.vllm.server import Server, ServerError
+from gamespiel.agents.sampling.vllm.server import BrokenAnswerError, Server, ServerError
 from task_gym.errors import ArgumentError
+from task_gym.remote import loop
 from tests.agents.fake_vllm import (
     LEGAL,
     TEXTS,
@@ -418,3 +420,18 @@ def test_a_trainer_that_starts_with_another_keeps_its_folder(
     assert folders_module.is_left_behind(own.owner, str(own.folder / "000001"))
     folders_module.remove_left_behind(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_answer_that_is_compressed_or_too_long_is_not_read(
+    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = make_server()
+    there = Server(server.url)
+    server.faults.append("gzip")
+    with pytest.raises(BrokenAnswerError, match="sent a compressed response: gzip"):
+        loop.wait_for(there.complete({"prompt": []}))
+    loop.wait_for(there.close())
+    monkeypatch.setattr(vllm_server, "MOST", 10)
+    with pytest.raises(BrokenAnswerError, match="sent more than 10 bytes"):
+        loop.wait_for(there.list_cards())
+    loop.wait_for(there.close())

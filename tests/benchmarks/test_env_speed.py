@@ -8,10 +8,10 @@ from benchmarks import env_speed
 from benchmarks.env_speed import Round, check_same, contenders, find_variant, overview, summary
 from benchmarks.loops import UniformAgent
 from game_gym.games import TABLE
-from tests.gamespiel.runs import marked
+from tests.gamespiel.runs import mark_samples
 
 
-@pytest.mark.parametrize("name", marked(TABLE, ("leduc_poker", "othello", "goofspiel", "liars_dice")))
+@pytest.mark.parametrize("name", mark_samples(TABLE, ("leduc_poker", "othello", "goofspiel", "liars_dice")))
 def test_the_bare_loop_shows_what_the_environment_shows(name: str) -> None:
     assert check_same(name, 1) > 0
 

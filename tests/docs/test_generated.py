@@ -20,7 +20,7 @@ from game_gym.task import decode
 from gamespiel.config import preset_path
 from gamespiel.config.schema import DOTTED
 from tests.docs.test_blocks import run_block
-from tests.gamespiel.runs import marked
+from tests.gamespiel.runs import mark_samples
 from tests.gamespiel.test_first_steps import CARD
 from trace_gym.admission.admit import MOST_LINES, MOST_OUTPUT
 from trace_gym.inject import MOST, STYLES
@@ -191,7 +191,7 @@ def test_there_is_a_page_per_game_family_and_room() -> None:
     assert set(site_pages().values()) & set(generated()) == set()
 
 
-@pytest.mark.parametrize("name", marked(PLAYED, QUICK))
+@pytest.mark.parametrize("name", mark_samples(PLAYED, QUICK))
 def test_the_examples_of_the_site_print_what_is_shown(name: str) -> None:
     example = re.compile(r"```python\n(.*?)```\n\nprints\n\n(`{3,})text\n(.*?)\n\2", re.S)
     ((code, _, shown),) = example.findall(generated()[name]())

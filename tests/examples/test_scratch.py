@@ -43,7 +43,7 @@ def match_weights(mine: Any, library: Any) -> dict[str, tuple[Any, Any]]:
 
 @pytest.mark.trains
 @pytest.mark.sample
-@pytest.mark.parametrize(("game", "bonus"), [("leduc_poker", 0.03), ("othello", 0.0)])
+@pytest.mark.parametrize(("game", "bonus"), [("leduc_poker", 0.03), ("tic_tac_toe", 0.03), ("othello", 0.0)])
 def test_a_step_has_the_librarys_probabilities_and_gradients(scratch: Any, game: str, bonus: float) -> None:
     """``othello`` has numbers of two digits that share one: there the library estimates entropies."""
     mine = scratch.Policy(str(scratch.TINY))

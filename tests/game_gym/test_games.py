@@ -321,7 +321,7 @@ def test_descriptions_hold_what_the_seat_knows() -> None:
     while state.is_chance_node():
         state.apply_action(state.legal_actions()[0])
     assert describe(state, 0) == state.observation_string(0).strip("\n")
-    # Nothing that is hidden is told.
+    # A description shows nothing that is hidden from the seat.
     texts = {describe(reach(load("universal_poker"), [0, other]), 0) for other in (1, 5, 12, 23)}
     assert len(texts) == 1
 

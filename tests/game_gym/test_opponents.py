@@ -175,11 +175,11 @@ def mix(weights: Any = WEIGHTS, **arguments: Any) -> MixedOpponents:
 
 
 def test_shares_are_the_weights() -> None:
-    """0.5 and 0.3 are five eighths and three eighths: of 1,000 seeds 625 within four deviations."""
-    env, seeds = mix(), range(1000)
+    """0.5 and 0.3 are five eighths and three eighths: of 4,000 seeds 2,500 within four deviations."""
+    env, seeds = mix(), range(4000)
     played = Counter(env.reset(seed=seed)[1]["opponent"] for seed in seeds)
     assert set(played) == set(WEIGHTS)
-    assert abs(played["random"] - 625) < 4 * math.sqrt(1000 * 5 / 8 * 3 / 8)
+    assert abs(played["random"] - 2500) < 4 * math.sqrt(4000 * 5 / 8 * 3 / 8)
 
 
 def test_a_seed_is_one_opponent_and_the_same_game_as_without() -> None:

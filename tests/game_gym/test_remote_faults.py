@@ -7,11 +7,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from game_gym.backends import AffinetesBackend
 from task_gym.errors import ArgumentError, BackendError, OpponentError
+from task_gym.remote import Failure, Reply
 from tests.game_gym.play import LEDUC, make
 from tests.game_gym.test_golden import SESSION
 from tests.task_gym.remote.stub import (
@@ -274,3 +278,18 @@ assert len(made) == 1, "the remote calls have a loop of asyncio's own"
 @pytest.mark.launch
 def test_another_loop_runs_in_the_process(stub: Stub) -> None:
     subprocess.run([sys.executable, "-c", OTHER_LOOPS, stub.url], check=True)
+
+
+def test_a_forfeit_of_another_seat_places_it_last() -> None:
+    """Returns of 3 and 3 are a draw, or a win if the other seat gave the game up: it is last then."""
+    backend: Any = AffinetesBackend(object(), "openenv", True)  # type: ignore[arg-type]
+    backend._variant = SimpleNamespace(players=2, zero_sum=False, low=0.0, high=10.0)
+    for score, ended, fits in (
+        (0.5, "draw", True),
+        (1.0, "win", True),
+        (1.0, "draw", False),
+        (0.0, "loss", False),
+    ):
+        reply = Reply("", score, True, False, "e1", {"result": ended, "success": score > 0.5})
+        with nullcontext() if fits else pytest.raises(Failure, match="the server states"):
+            backend._check_ending(reply, score, [3.0, 3.0], "draw")

@@ -12,11 +12,9 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from gamespiel.agents.runs import checkpoint
 from gamespiel.config import resolve, saved_config
@@ -78,14 +76,6 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
     ),
 }  # fmt: skip
 """By name: the preset, and what is changed in it."""
-
-
-def sampled(names: Iterable[str], samples: Sequence[str]) -> list[Any]:
-    """Returns names as parameters, of which ``make test`` takes the samples, and a room's tests none."""
-    marks = [pytest.mark.families]
-    return [
-        pytest.param(name, marks=[*marks, pytest.mark.sample] if name in samples else marks) for name in names
-    ]
 
 
 def play(name: str, folder: Path, more: Mapping[str, str] | None = None) -> Path:

@@ -22,15 +22,21 @@ import torch
 
 from gamespiel.agents.launch import read_launch
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.ranks import Ranks
 from gamespiel.agents.ranks.world import World
+from gamespiel.agents.sampling import noise
 from gamespiel.agents.update import Update
+from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, resolve, saved_config
 from gamespiel.training import callbacks
 from gamespiel.training import run as training
+from tests.agents.toys import Stairs
 from tests.gamespiel.runs import SMALL, STAGED, train_quietly
 
 LAUNCH = read_launch()
 CPU = torch.device("cpu")
+EPISODES = 6
 
 SHORT = {"ppo.num_train_steps": "3", "run.eval_games": "0", "run.exact_every": "0"}
 PLAIN: dict[str, tuple[str, dict[str, str]]] = {
@@ -66,6 +72,24 @@ def config_of(name: str, folder: Path, **more: str) -> Config:
     return resolve(preset, overrides=overrides.items())
 
 
+def stairs(ranks: Ranks) -> LLMPPO:
+    """Returns a learner on toy games, those of odd episodes faults: all of the second of two ranks."""
+    seeds = {seed for step in range(2) for seed in noise.episode_seeds(0, step, EPISODES)[1::2]}
+    own = EPISODES // ranks.size
+    env = TextVecEnv([lambda: Stairs(max_turns=3, fault=lambda seed: seed in seeds)] * own)
+    return LLMPPO(
+        env=env, ranks=ranks, seed=0, device="cpu", total_steps=2, batch_size=EPISODES, mini_batch_size=4,
+        gradient_accumulation_steps=1, num_train_steps=2, learning_rate=1e-3,
+        policy_kwargs={"lora": {"r": 4}},
+    )  # fmt: skip
+
+
+def describe_weights(model: LLMPPO) -> dict[str, Any]:
+    """Returns what a learner on toy games has come to."""
+    weights = {name: tensor.flatten().tolist() for name, tensor in model.policy.state_dict().items()}
+    return {"decisions": model.num_timesteps, "rewards": model.rollout_buffer.rewards, "weights": weights}
+
+
 # -- scenarios, each of which every rank calls ---------------------------------------------------------------
 
 
@@ -98,6 +122,14 @@ def exchange_values(folder: Path, url: str) -> Any:
     world.agree(False)
     world.close()
     return found
+
+
+def play_faults(folder: Path, url: str) -> Any:
+    world = World(LAUNCH, CPU)
+    model = stairs(world)
+    model.learn()
+    world.close()
+    return describe_weights(model)
 
 
 def train_on_server(folder: Path, url: str) -> Any:
@@ -153,6 +185,15 @@ def break_decisions(folder: Path, step: int, break_off: Callable[[], None]) -> s
     return failing(LLMPolicy, "decide", breaking, config_of("kuhn", folder))
 
 
+def fail_to_decide(folder: Path, url: str) -> Any:
+    """The second rank cannot answer in its second step."""
+
+    def fail() -> None:
+        raise OSError("the weights have gone")
+
+    return break_decisions(folder / "broken", 1, fail)
+
+
 def die(folder: Path, url: str) -> Any:
     """The second rank is killed in its second step; the first says what it finds."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of torchrun, which would end the first one too
@@ -199,6 +240,7 @@ def error_of(work: Callable[[], Any]) -> str:
 
 SCENARIOS: dict[str, Callable[[Path, str], Any]] = {
     "exchange": exchange_values,
+    "faults": play_faults,
     **{
         name: lambda folder, url, name=name: train_quietly(config_of(name, folder / name)) and None
         for name in PLAIN
@@ -208,6 +250,7 @@ SCENARIOS: dict[str, Callable[[Path, str], Any]] = {
     "short of memory": run_out_of_memory,
     "diverged": meet_infinity,
     "differing": move_weights,
+    "broken": fail_to_decide,
     "dead": die,
 }
 

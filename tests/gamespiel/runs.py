@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +83,12 @@ def staged(folder: Path, **more: str) -> Config:
     return small(folder, **{name.replace(".", "__"): value for name, value in STAGED.items()} | more)
 
 
-def marked(names: Iterable[str], samples: Container[str]) -> list[Any]:
-    """Returns names as parameters of which ``make test`` takes the samples alone."""
-    return [pytest.param(name, marks=[pytest.mark.families] * (name not in samples)) for name in names]
+def mark_samples(names: Iterable[str], samples: Container[str]) -> list[Any]:
+    """Returns names as parameters, of which ``make test`` takes the samples, and a room's tests none."""
+    marks = [pytest.mark.families]
+    return [
+        pytest.param(name, marks=[*marks, pytest.mark.sample] if name in samples else marks) for name in names
+    ]
 
 
 def train_command(folder: Path, **more: str) -> list[str]:
@@ -192,7 +195,7 @@ def assert_same_run(run: Path, other: Path) -> None:
 # -- weights -------------------------------------------------------------------------------------------------
 
 ROUNDED = 0.002
-"""The largest ``adapter_distance`` of weights that were learned from float sums in different orders.
+"""The largest ``distance`` of weights that were learned from float sums in different orders.
 
 It was at most 0.0003 where it was measured, and single weights differ several times as much on another
 processor. Runs that learn from other episodes are more than 1 apart.
@@ -204,13 +207,19 @@ def adapters_of(run: Path) -> dict[str, torch.Tensor]:
 
 
 def adapter_distance(run: Path, other: Path) -> float:
-    """Returns how far the adapters of two runs are apart, as a share of how far the other ones have moved.
+    """Returns the ``distance`` of two runs' adapters."""
+    return distance(adapters_of(run), adapters_of(other))
+
+
+def distance(weights: Mapping[str, Any], others: Mapping[str, Any]) -> float:
+    """Returns how far weights are apart, as a share of how far the other ones have moved.
 
     The matrices lora_B begin at zero, so their norm is what was learned. Single weights do not compare: Adam
     turns the rounding of a gradient near zero into a part of the rate, and processors round differently.
     """
-    weights, others = adapters_of(run), adapters_of(other)
     assert weights.keys() == others.keys()
     names = [name for name in others if "lora_B" in name]
-    ours, theirs = (torch.cat([own[name].flatten() for name in names]) for own in (weights, others))
+    ours, theirs = (
+        torch.cat([torch.as_tensor(given[name]).flatten() for name in names]) for given in (weights, others)
+    )
     return float((ours - theirs).norm() / theirs.norm())

@@ -27,6 +27,7 @@ from gamespiel.config.schema import SECTION_OF
 from gamespiel.config.yaml_text import read_yaml, write_yaml
 from gamespiel.kinds.traces.declaration import DECLARATION
 
+ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 FILES = Path(__file__).parents[1] / "data" / "configs"
 
 
@@ -71,7 +72,7 @@ FULL = {
 def test_configurations_survive_saving(tmp_path: Path) -> None:
     assert {"qwen2.5-3b", "qwen3-4b", "smollm2-135m", "tiny", "tiny-trace"} <= set(presets())
     assert list(presets()) == sorted(presets())
-    for config in (*map(resolve, ("qwen3-4b", "tiny", "tiny-curriculum", "tiny-trace")), from_dict(FULL)):
+    for config in (*map(resolve, presets()), from_dict(FULL)):
         for saved in ("config.yaml", "config.json"):
             assert load(save(config, tmp_path / saved)) == config
         assert from_dict(json.loads(json.dumps(to_dict(config)))) == config
@@ -184,6 +185,14 @@ def test_trace_keys_become_arguments_of_the_environment() -> None:
     assert DECLARATION.arguments(by_name) == expected | {"listed": False}
 
 
+def test_general_defaults() -> None:
+    """The defaults that the same people know: value-loss weight, checkpoints, window, buffer, temperature."""
+    config = Config()
+    assert (config.ppo.vf_coef, config.ppo.temperature, config.run.checkpoint_every) == (0.1, 0.7, 500)
+    assert (config.curriculum.progression_window, config.curriculum.failure_buffer_size) == (100, 1000)
+    assert config.lora.target_modules == ALL_LINEAR
+
+
 # -- round trips ---------------------------------------------------------------------------------------------
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(
@@ -197,7 +206,7 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), m
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
     )
 )
-@settings(max_examples=50)
+@settings(max_examples=100, deadline=None)
 def test_yaml_round_trip(plain: Any) -> None:
     assert read_yaml(write_yaml(plain)) == plain
 

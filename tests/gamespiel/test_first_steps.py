@@ -17,8 +17,7 @@ from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import preset_path, presets, resolve, to_dict
 from gamespiel.training.planning import load_of
 from tests.agents.families import FAMILIES
-from tests.gamespiel.fixed_points import sampled
-from tests.gamespiel.runs import small, train_quietly
+from tests.gamespiel.runs import mark_samples, small, train_quietly
 
 CARD = {
     f"{model}{'' if card == own else f'-{card}gb'}": card
@@ -53,7 +52,7 @@ def test_it_fits_its_card_and_differs_in_memory_alone(name: str, card: int) -> N
 
 @pytest.mark.parametrize(
     "name",
-    sampled(
+    mark_samples(
         [name for name in presets() if name not in ELSEWHERE], ("qwen3-4b", "tiny-trace", "tiny-selfplay")
     ),
 )
@@ -89,7 +88,7 @@ UNDECLARED = (
 have no information states in OpenSpiel."""
 
 
-@pytest.mark.parametrize("game", sampled((*DECLARED, *UNDECLARED), SAMPLES))
+@pytest.mark.parametrize("game", mark_samples((*DECLARED, *UNDECLARED), SAMPLES))
 def test_a_few_steps(game: str, tmp_path: Path) -> None:
     """Two steps of four games, cut after three moves: metrics are finite and agree, and adapters change."""
     changes = {

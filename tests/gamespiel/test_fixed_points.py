@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.gamespiel.fixed_points import CASES, RECORDED, fingerprint, play, play_again, sampled
+from tests.gamespiel.fixed_points import CASES, RECORDED, fingerprint, play, play_again
+from tests.gamespiel.runs import mark_samples
 
 SAMPLES = ("whole prompts", "text", "self-play against a pool")
 """Cases of ``make test``."""
@@ -36,7 +37,7 @@ def test_padded_shapes_draw_the_same(tmp_path: Path) -> None:
     assert_same_first_step(found, expected)
 
 
-@pytest.mark.parametrize("name", sampled([name for name in CASES if name not in SOLVED], SAMPLES))
+@pytest.mark.parametrize("name", mark_samples([name for name in CASES if name not in SOLVED], SAMPLES))
 def test_numbers_are_the_recorded_ones_and_a_resume_repeats_them(name: str, tmp_path: Path) -> None:
     """The first step's numbers are compared with those of another processor, so within its rounding.
 

@@ -35,6 +35,19 @@ def no_card(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
+def test_qwen2_5_3b_in_4_bits() -> None:
+    """Weights: 2,774,532,096 linear ones of 4.127 bits, and 311,406,592 others of 16, are 1.91 GiB."""
+    text = plan("qwen2.5-3b-12gb")
+    assert "Qwen/Qwen2.5-3B-Instruct: 3,085,938,688 parameters, 29,935,617 trained, on a GPU\n" in text
+    assert "\nweights (4 bits) 1.91\n" in text
+    assert "\noptimizer (two moments of each) 0.22\n" in text
+    assert "\nupdate, 8,192 tokens: activations with gradient checkpointing 2." in text
+    assert "\n(without gradient checkpointing: 38." in text  # 36 layers of 8,192 tokens of 140,584 bytes
+    assert "\ncheckpoint: 0.33 GiB on disk, 1.34 with the 3 that are kept\n" in text
+    assert "\npreset peak 12 GiB 16 GiB 24 GiB 80 GiB\n" in text
+    assert "as configured" not in text  # it is a preset's own row
+
+
 def test_a_card_by_its_size() -> None:
     text = plan("qwen3-4b", "12", ppo__tokens_per_backward="1024")
     rows = dict(line.split(" ", 1) for line in text.splitlines() if line.split(" ")[0] in presets())

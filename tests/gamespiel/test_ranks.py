@@ -15,17 +15,19 @@ from typing import Any
 import pytest
 import torch.distributed as dist
 
+from gamespiel.agents.ranks import ALONE
 from gamespiel.agents.runs import checkpoint
 from tests.agents.fake_vllm import FakeVllm
 from tests.agents.toys import make_policy
 from tests.gamespiel import ranks
-from tests.gamespiel.ranks import PLAIN, SCENARIOS, SHORT, config_of
+from tests.gamespiel.ranks import PLAIN, SCENARIOS, SHORT, config_of, describe_weights, stairs
 from tests.gamespiel.runs import (
     ROOT,
     ROUNDED,
     SMALL,
     adapter_distance,
     assert_same_run,
+    distance,
     fork,
     rows_of,
     steps_of,
@@ -154,6 +156,20 @@ def test_two_ranks_act_as_one_and_learn_the_same_but_for_rounding(
     assert_learned_alike(scenarios / name, name, tmp_path / "one")
 
 
+def test_a_rank_with_nothing_but_faults(scenarios: Path) -> None:
+    """The second rank adds nothing, and learns from the first one's episodes, some of which are cut."""
+    ours = read_results(scenarios, "faults")
+    assert ours[0] == ours[1]
+    model = stairs(ALONE)
+    model.learn()
+    theirs = describe_weights(model)
+    assert ours[0]["decisions"] == theirs["decisions"] and ours[0]["rewards"] == theirs["rewards"]
+    assert distance(ours[0]["weights"], theirs["weights"]) < ROUNDED
+    for name, weights in theirs["weights"].items():  # a tenth of one step, of what is no adapter
+        if "lora_" not in name:
+            assert ours[0]["weights"][name] == pytest.approx(weights, abs=1e-4), name
+
+
 def test_one_server_for_both(scenarios: Path, fake_server: FakeVllm) -> None:
     """The first rank loads each version once, and nothing of it is left: on the server, or in the folder."""
     own, plain = rows_of(scenarios / "served"), rows_of(scenarios / "kuhn")
@@ -195,6 +211,12 @@ def test_ranks_that_differ_stop_before_they_save(scenarios: Path) -> None:
     said = "RanksDifferError: ranks differ in weights or counters after the update of step 2, and must not: "
     assert first.startswith(said)
     assert steps_of(scenarios / "differing") == [0, 1]  # the second step's weights were not saved
+
+
+def test_an_error_of_one_rank_ends_both(scenarios: Path) -> None:
+    assert read_results(scenarios, "broken") == [
+        "RankFailedError: rank 1 failed: OSError: the weights have gone", "OSError: the weights have gone"
+    ]  # fmt: skip
 
 
 def assert_same_run_but_for_summary(run: Path, other: Path) -> None:

@@ -19,7 +19,7 @@ SHORT = {"ppo__num_train_steps": "3", "run__eval_games": "0", "run__exact_every"
 
 
 class Kept:
-    """A report that keeps what it is told, and fails at the calls of some numbers."""
+    """A report that keeps its rows and texts, and fails in the calls with some numbers."""
 
     def __init__(self, failing: range = range(0)) -> None:
         self.rows: list[tuple[int, dict[str, Any]]] = []
@@ -40,7 +40,7 @@ class Kept:
 
 
 def written(report: Kept, steps: int) -> list[str]:
-    """What a writer says while it reports so many steps."""
+    """Returns the messages of a writer that reports so many steps."""
     said: list[str] = []
     writer = ReportWriter(
         "wandb",

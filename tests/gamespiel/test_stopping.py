@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import random
+import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +28,7 @@ from gamespiel.training import run as training
 from gamespiel.training.dashboard import Dashboard
 from tests.gamespiel.runs import (
     ROOT,
+    STAGED,
     STEPS,
     assert_same_run,
     fork,
@@ -59,6 +63,19 @@ def signalled(
         with pytest.raises(Stopped) as caught:
             training.train(small(run, **{"run__checkpoint_every": "100"} | more), console=console)
     return caught.value.number, shown(console)
+
+
+def start(run: Path, until: int, **more: str) -> subprocess.Popen[str]:
+    """Starts ``python train.py`` in another process; returns it when it has logged ``until`` steps."""
+    process = subprocess.Popen(
+        train_command(run, **more), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    metrics = run / "metrics.jsonl"
+    deadline = time.monotonic() + 600
+    while not metrics.exists() or metrics.read_text().count("\n") < until:
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
+        time.sleep(0.002)
+    return process
 
 
 @pytest.mark.trains
@@ -129,6 +146,32 @@ def test_only_sigterm_has_a_deadline() -> None:
 
 @pytest.mark.trains
 @pytest.mark.sample
+def test_ctrl_c_stops_after_the_last_whole_step(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real signal comes when the fourth step is shown: the fifth is begun, dropped and played again."""
+    write = callbacks.DisplayWriter.write
+
+    def interrupting(self: callbacks.DisplayWriter, *args: object) -> None:
+        write(self, *args)  # type: ignore[arg-type]
+        if self._model.step == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    console, run = quiet(), tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(callbacks.DisplayWriter, "write", interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            training.train(small(run, run__checkpoint_every="100"), console=console)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    said = shown(console)
+    assert f"stopped after step 4 of {STEPS}" in said and said.count("Ctrl-C once more stops at once") == 1
+    assert steps_of(run) == [0, 4]
+    assert rows_of(run) == rows_of(finished)[:4]
+    assert_same_run(resume(run), finished)
+
+
+@pytest.mark.trains
+@pytest.mark.sample
 def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupting(self: callbacks.DisplayWriter, *args: object) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -156,16 +199,38 @@ def test_a_closed_pipe_does_not_end_a_run(finished: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.launch
+def test_a_lost_terminal_leaves_a_checkpoint_and_status_129(tmp_path: Path) -> None:
+    """The terminal's other end closes: SIGHUP comes, and nothing can be written any more."""
+    run = tmp_path / "run"
+    ours, theirs = pty.openpty()
+    take_terminal = (
+        "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    more = {"run__checkpoint_every": "100", "ppo__num_train_steps": "3000", "run__exact_every": "0"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", take_terminal, *train_command(run, **more)],
+        cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env=os.environ | {"TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    metrics, deadline = run / "metrics.jsonl", time.monotonic() + 300
+    while not metrics.exists() or metrics.read_text().count("\n") < 2:
+        assert process.poll() is None and time.monotonic() < deadline
+        if select.select([ours], [], [], 0.01)[0]:
+            os.read(ours, 65536)  # or the process would wait for a reader
+    os.close(ours)
+    assert process.wait(timeout=60) == 129
+    first, stopped = steps_of(run)
+    assert first == 0 and stopped == metrics.read_text().count("\n")
+
+
+@pytest.mark.launch
 def test_sigint_leaves_a_checkpoint_from_which_the_command_line_goes_on(
     finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    command = train_command(run, run__checkpoint_every="100")
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    metrics, deadline = run / "metrics.jsonl", time.monotonic() + 600
-    while not metrics.exists() or metrics.read_text().count("\n") < 2:
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
-        time.sleep(0.002)
+    process = start(run, until=2, run__checkpoint_every="100")
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     (first, stopped) = steps_of(run)
@@ -181,6 +246,31 @@ def test_sigint_leaves_a_checkpoint_from_which_the_command_line_goes_on(
     # If the run's path is long, the title wraps between any two words.
     assert "against random" in " ".join(capsys.readouterr().out.split())
     assert (run / "eval-sampled-kuhn_poker-random.json").is_file()
+
+
+@pytest.mark.launch
+def test_sigkill_loses_no_more_than_the_steps_since_the_checkpoint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run has a curriculum, whose stages and failures go back with the checkpoint.
+
+    As long as the process trains, another one does not go on with its run; a kill releases it at once.
+    """
+    run, more = tmp_path / "run", {"run__checkpoint_every": "3"}
+    whole = train_quietly(staged(tmp_path / "whole", **more))
+    process = start(run, until=5, **more, **{name.replace(".", "__"): text for name, text in STAGED.items()})
+    process.send_signal(signal.SIGSTOP)  # or it might end before it is killed
+    before = (run / "config.yaml").read_text()
+    assert main(["train", "--resume", str(run), "--run.device", "cpu"]) == 2
+    assert f"gamespiel: run '{run}' is in use: another run is training there" in capsys.readouterr().err
+    assert process.poll() is None and (run / "config.yaml").read_text() == before
+    process.kill()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    logged, kept = len(read_rows(run / "metrics.jsonl")), steps_of(run)[-1]
+    assert kept in (3, 6, 9) and logged >= kept
+    assert rows_of(run) == rows_of(whole)[:logged]
+    assert_same_run(resume(run), whole)
 
 
 def kill_at_random(run: Path, settings: dict[str, str], generator: random.Random) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import yaml
 
 pytest.importorskip("torch")
 
+from gamespiel import agents
 from gamespiel.agents.archive import ArchiveError, make_space
+from gamespiel.agents.hyperparameters import ModelSettings
 from gamespiel.agents.models.architectures import architecture_of
+from gamespiel.agents.models.loading import load_tokenizer
 from gamespiel.agents.models.weights import ModelError, weight_files
 from gamespiel.agents.runs.kept import FOLDER, read_best
 from gamespiel.agents.runs.loggers import MetricsFileError, find_gaps, truncate_after
@@ -23,6 +27,7 @@ from gamespiel.config import ConfigError, saved_config
 from gamespiel.config.files import read_layer
 from gamespiel.config.yaml_text import read_yaml
 from gamespiel.deployment.publishing import read_evaluations
+from gamespiel.endpoints.endpoint import Endpoint
 from gamespiel.measure.board.file import BoardError, read_bytes
 from gamespiel.measure.journal import Journal
 from gamespiel.measure.records import read_records
@@ -30,6 +35,7 @@ from gamespiel.overview.reading import read_run
 from gamespiel.training.warm_start import RowError, read_rows
 from task_gym.errors import ArgumentError, TaskGymError
 from task_gym.files import MOST, read_json
+from task_gym.remote.settings import read_settings
 from trace_gym.programs import sources
 from trace_gym.programs.sources import open_source
 
@@ -71,7 +77,15 @@ def test_configurations(content: bytes, tmp_path: Path) -> None:
             saved_config(tmp_path)
 
 
-def test_files_of_a_run(content: bytes, tmp_path: Path) -> None:
+def test_metrics(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(content + b"\n")
+    for read in (find_gaps, truncate_after):
+        with pytest.raises(MetricsFileError, match=r"metrics\.jsonl(, line 1)?: not "):
+            read(path, 1)
+
+
+def test_a_runs_other_files(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("env:\n  game: kuhn_poker\n")
     (tmp_path / "summary.json").write_bytes(content)
     with pytest.raises(TaskGymError, match=r"summary\.json"):
@@ -82,11 +96,6 @@ def test_files_of_a_run(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "eval-1.json").write_bytes(content)
     with pytest.raises(TaskGymError, match=r"eval-1\.json"):
         list(read_evaluations(tmp_path))
-    path = tmp_path / "metrics.jsonl"
-    path.write_bytes(content + b"\n")
-    for read in (find_gaps, truncate_after):
-        with pytest.raises(MetricsFileError, match=r"metrics\.jsonl(, line 1)?: not "):
-            read(path, 1)
 
 
 def test_lines_of_episodes_and_rows(content: bytes, tmp_path: Path) -> None:
@@ -207,6 +216,26 @@ def test_rows_of_parquet_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_spaces_of_an_archive(space: dict[str, Any]) -> None:
     with pytest.raises(ArchiveError, match="no space is"):
         make_space(space)
+
+
+@pytest.mark.parametrize("length", ["x", float("inf"), None])
+def test_lengths_of_a_tokenizer(length: Any, tmp_path: Path) -> None:
+    for file in (Path(agents.__file__).parent / "tiny").iterdir():
+        shutil.copy(file, tmp_path / file.name)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": length}))
+    if length is None:  # transformers has its own
+        load_tokenizer(ModelSettings(model_name=str(tmp_path)))
+        return
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        load_tokenizer(ModelSettings(model_name=str(tmp_path)))
+
+
+def test_names_of_servers_that_none_can_have() -> None:
+    with pytest.raises(ArgumentError, match="xn--="):
+        Endpoint("m", "http://xn--=/v1")
+    with pytest.raises(ArgumentError, match="xn--="):
+        read_settings({"base_url": "http://xn--=/v1"}, "game")
 
 
 def test_half_a_surrogate_of_a_template() -> None:

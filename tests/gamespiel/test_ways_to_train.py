@@ -14,9 +14,9 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, from_dict, saved_config
-from gamespiel.environments.making import evaluation_config, make_one_env
+from gamespiel.environments.making import evaluation_config, make_envs, make_one_env
 from gamespiel.kinds.base import THINK
-from gamespiel.measure.episodes import measure_agent
+from gamespiel.measure.episodes import measure_agent, play_policy
 from gamespiel.measure.options import EvalOptions
 from gamespiel.measure.records import read_records
 from gamespiel.replay.page import make_rows
@@ -68,6 +68,15 @@ def test_the_answer_comes_after_the_thoughts() -> None:
     thinking.reset(seed=4)
     _, _, _, _, info = thinking.step("<think>1 or 0? I take 1.</think> 0")
     assert "error" not in info and thinking.unwrapped.state.history_str().split(", ")[2] == "0"
+
+
+@pytest.mark.parametrize("reply", ["x" * 2**21, "", "\ufffd\x00", "1" * 2**20])
+def test_any_reply_can_be_given(reply: str) -> None:
+    """Longer than the space's own limit, empty, without text, or one number of a million digits."""
+    env = make_envs(from_dict({"env": KUHN}).env, 1)
+    env.reset_one(0, 4)
+    _, reward, over, _, info = env.step_one(0, reply)
+    assert reward == -0.01 and not over and "error" in info
 
 
 @pytest.mark.trains
@@ -150,6 +159,21 @@ def test_a_turn_that_can_never_fit_is_refused_before_anything_is_trained(tmp_pat
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
+@pytest.mark.trains
+@pytest.mark.sample
+def test_replies_without_a_mask_are_measured_in_conversations(tmp_path: Path) -> None:
+    config = small(tmp_path / "run", **TALK, env__seeding="evaluate", env__rules="true")
+    policy = make_policy(config, make_one_env(config.env))
+    episodes = play_policy(config, policy, 2, quiet(), free=policy.free_text(3))
+    assert episodes and all(
+        isinstance(turn.observation, ConversationText) and turn.observation.messages[0]["role"] == "system"
+        for episode in episodes
+        for turn in episode.turns
+    )
+    refused = [turn for episode in episodes for turn in episode.turns[1:] if episode.illegal]
+    assert any("names no legal action" in turn.observation for turn in refused)
+
+
 # -- self-play ---------------------------------------------------------------------------------------------
 
 
@@ -211,6 +235,22 @@ def test_evaluations_are_against_random(self_run: Path) -> None:
     assert "opponent 'self' is for training: evaluated against random" in text
     assert results["env"]["opponent"] == results["exact"]["policy"]["opponent"] == "random"
     assert 0 < results["exact"]["policy"]["exploitability"] < 2
+
+
+@pytest.mark.trains
+@pytest.mark.sample
+def test_a_mixture_of_itself_and_others(tmp_path: Path) -> None:
+    """A game against itself has an episode per seat, one against another opponent has one."""
+    mixture = {"env__opponent": "{random: 0.5, self: 0.5}", "run__eval_games": "2"}
+    run = train_quietly(small(tmp_path / "run", **mixture, ppo__num_train_steps="2", ppo__batch_size="32"))
+    for row in rows_of(run):
+        against = {name: row[f"rollout/against/{name}/episodes"] for name in ("random", "self")}
+        assert against["random"] + against["self"] / 2 == 32
+        assert against["random"] > 0 and against["self"] > 0
+        assert row["rollout/against/self/reward"] == pytest.approx(0.5)  # the seats' scores sum to 1
+        assert not [name for name in row if name.startswith(("pool/", "train/magnet"))]
+    assert not (checkpoint.find(run) / "snapshots").exists()
+    assert saved_config(run).env.opponent == {"random": 0.5, "self": 0.5}
 
 
 def test_evaluations_leave_itself_out() -> None:

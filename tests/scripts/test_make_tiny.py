@@ -21,7 +21,7 @@ from gamespiel.config import resolve
 from scripts.make_tiny import GAMES, TRACES, Recipe, make, random_play, trace_row
 from scripts.widen_heads import main as widen
 from tests.agents.toys import make_policy, masks_of
-from tests.gamespiel.runs import marked
+from tests.gamespiel.runs import mark_samples
 
 #: The least probability of legal answers without a mask: nearly 1 in the smallest games, high elsewhere, and
 #: less if ids are many and change with every move.
@@ -38,7 +38,7 @@ def policy() -> LLMPolicy:
     return make_policy(ACTIONS)
 
 
-@pytest.mark.parametrize("game", marked(GAMES, ("leduc_poker", "hex")))
+@pytest.mark.parametrize("game", mark_samples(GAMES, ("leduc_poker", "hex")))
 def test_it_answers_every_game_with_what_is_legal(game: str, policy: LLMPolicy) -> None:
     """Most of what it would say without a mask is legal, in games with short prompts it was not made from."""
     states = random_play(game, states=4 * 32, episodes=200, seed=12345)

@@ -163,8 +163,23 @@ def test_reseeding_starts_over_and_the_random_state_is_the_same_stream() -> None
     assert [int(stream.random_state.randint(0, 1000)) for _ in range(700)] == first
 
 
+def test_golden_stream() -> None:
+    # numpy.random.seed(0); randint(0, 10, 5) is [5 0 3 3 7] in every NumPy, and rand() is 0.5488135….
+    stream = Stream(0)
+    assert [stream.below(10) for _ in range(5)] == [5, 0, 3, 3, 7]
+    stream.seed(0)
+    # 0.5488 falls into the second of (0.5, 0.25, 0.25): it is past 0.5 and not past 0.75.
+    assert stream.weighted((0.5, 0.25, 0.25)) == 1
+
+
 @given(SEEDS, st.lists(st.integers(), max_size=30))
 def test_a_shuffle_is_a_permutation_that_follows_from_its_draws(seed: int, items: list[int]) -> None:
     order = shuffled(items, Stream(seed).below)
     assert sorted(order) == sorted(items)
     assert shuffled(items, Stream(seed).below, len(items) // 2) == order[: len(items) // 2]
+
+
+def test_golden_shuffle() -> None:
+    # Draws of 2 from 4, 0 from 3, 1 from 2 and 0 from 1 take "c", then "a", then "d", then "b".
+    draws = iter([2, 0, 1, 0])
+    assert shuffled("abcd", lambda n: next(draws)) == ["c", "a", "d", "b"]

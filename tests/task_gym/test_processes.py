@@ -97,6 +97,24 @@ def test_a_process_ends_when_its_caller_leaves(nursery: Nursery) -> None:
     assert nursery.fork().ask(Evaluate("1"), 10.0)[0] == 1  # others go on
 
 
+def test_the_status_is_known_if_the_asker_notices_the_end_before_its_ender_goes_on(
+    nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, kill = nursery.fork(), os.kill
+
+    def kill_slowly(pid: int, number: int) -> None:
+        kill(pid, number)
+        time.sleep(0.2)  # the asker reads the end of the stream meanwhile
+
+    monkeypatch.setattr(os, "kill", kill_slowly)
+    ending = threading.Timer(0.1, process.end)
+    ending.start()
+    with pytest.raises(EndedError) as ended:
+        process.ask(Evaluate("__import__('time').sleep(3000)"), float("inf"))
+    ending.join()
+    assert ended.value.status == -signal.SIGKILL
+
+
 def test_a_nursery_that_was_killed_is_replaced(nursery: Nursery) -> None:
     parent = nursery.fork().ask(Evaluate("__import__('os').getppid()"), 10.0)[0]
     os.kill(parent, signal.SIGKILL)

@@ -130,7 +130,7 @@ FRAGMENTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=250)
+@settings(max_examples=500)
 @given(FRAGMENTS)
 @example("</thi<think>a</think>nk>b")  # a tag that removing a block makes is a tag
 @example("</thi<thi<think></think>nk>a</think>nk>b")  # but blocks are removed once
@@ -195,7 +195,6 @@ ACTIONS = st.dictionaries(st.integers(0, 300), st.text(max_size=6), min_size=1, 
 REPLIES = st.text(max_size=60) | st.from_regex(r"(<think>)?[a-c \d]*(</think>)?[\d ,.A-C]*") | FRAGMENTS
 
 
-@settings(max_examples=60)
 @given(actions=ACTIONS, reply=REPLIES)
 def test_upstreams_rules_to_the_letter(actions: dict[int, str], reply: str) -> None:
     legal = sorted(actions)

@@ -24,7 +24,7 @@ import gymnasium as gym
 import pytest
 
 from task_gym.errors import SamplerError
-from task_gym.samplers import Failures, Outcome, SharedSampler, Stages, Start, share
+from task_gym.samplers import Failures, Outcome, SharedSampler, Stages, Start, share, sharing
 from task_gym.wrappers import Curriculum, FailureReplay
 from tests.task_gym.tasks import Tenths
 
@@ -220,3 +220,17 @@ def test_gymnasiums_processes_share_one() -> None:
     assert (mine.stats()["stage"], mine.stats()["episodes"]) == (1, 36)
     assert stage[-1] == [1, 1, 1] and stage[0] == [0, 0, 0]
     assert failures.stats()["episodes"] == 36
+
+
+def test_callers_that_cannot_be_accepted_keep_no_core_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def accept(listener: Any) -> Any:
+        tries.append(None)
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(sharing.Listener, "accept", accept)
+    with share(stages()):
+        time.sleep(0.35)
+    # One try per tenth of a second, with room for a slow machine; without a pause there are thousands.
+    assert 1 <= len(tries) <= 20

@@ -55,27 +55,27 @@ def test_means_of_means_differ_only_by_what_varies() -> None:
 
 @pytest.mark.parametrize("planned", [True, False])
 def test_one_mean_in_twenty_is_rejected_at_most(planned: bool) -> None:
-    """400 samples each of rare wins, of ties with few decisions, and of means that are far apart.
+    """1,000 samples each of rare wins, of ties with few decisions, and of means that are far apart.
 
     An interval misses the mean if and only if the mean's p-value is less than what its confidence leaves: 5%,
     and three standard errors here. Student's interval misses in 14% of the first.
     """
     generator = np.random.default_rng(3)
-    most = 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
-    rare = (generator.random((400, 300)) < 0.01).astype(float)
-    ties = generator.choice([0.0, 0.5, 1.0], (400, 20), p=[0.02, 0.9, 0.08])
+    most = 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
+    rare = (generator.random((1000, 300)) < 0.01).astype(float)
+    ties = generator.choice([0.0, 0.5, 1.0], (1000, 20), p=[0.02, 0.9, 0.08])
     chances = np.array([0.02, 0.5, 0.9, 0.98])
-    apart = (generator.random((400, 25, 4)) < chances).astype(float)
+    apart = (generator.random((1000, 25, 4)) < chances).astype(float)
     for samples, mean in ((rare, 0.01), (ties, 0.53), (apart, chances.mean())):
         missed = [find_p_value(sample, UNIT, mean, planned=planned) < 0.05 for sample in samples]
         assert np.mean(missed) <= most
 
 
 def test_the_mean_of_a_mixture_does_not_depend_on_its_order() -> None:
-    """80 evaluations against a weak opponent and then a strong one: bets on that order miss half of them."""
+    """250 evaluations against a weak opponent and then a strong one: bets on that order miss half of them."""
     generator = np.random.default_rng(4)
     chances = np.repeat([0.9, 0.1], 50)
-    samples = (generator.random((80, 100)) < chances).astype(float)
+    samples = (generator.random((250, 100)) < chances).astype(float)
     intervals = [mean_interval(sample.tolist(), UNIT) for sample in samples]
     assert np.mean([not low <= 0.5 <= high for _, low, high in intervals]) <= 0.05
     assert np.mean([not low <= 0.5 <= high for low, high in (bound_mean(one, UNIT) for one in samples)]) > 0.2

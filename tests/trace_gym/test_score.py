@@ -10,7 +10,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import trace_gym  # noqa: F401  (registers CodeTrace-v0)
@@ -123,6 +123,7 @@ def _specified(reply: str, fence: str) -> str:
     return fenced.group(1) if fenced else rest
 
 
+@settings(max_examples=500)
 @given(FRAGMENTS)
 @example("<think>```\na\n```</think>b")
 @example("a</think>b</think>c")

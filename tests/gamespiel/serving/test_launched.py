@@ -10,12 +10,13 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import sleep
 
 import pytest
 
 from game_gym.games import TABLE
 from tests.gamespiel.endpoints.models import Body, ModelStub, recorded
-from tests.gamespiel.serving.servers import ask, launch_server, served
+from tests.gamespiel.serving.servers import ask, call, launch_server, served, wait_until
 
 pytest.importorskip("uvicorn")
 
@@ -49,6 +50,19 @@ def test_a_server_ends_while_a_model_thinks_and_says_so() -> None:
         assert body["error"] == "the server is ending, and gave the call up"
         server.wait(60)
         release.set()
+
+
+def test_a_server_ends_while_an_opponent_searches() -> None:
+    with launch_server() as (server, url), ThreadPoolExecutor(1) as threads:
+        # In chess, player 1 begins: the opponent of seat 0, with a search of an hour.
+        under_way = threads.submit(call, url, "reset", task_id=CHESS, seed=0, opponent="mcts:1000x1000")
+        wait_until(lambda: ask(f"{url}/ready")[1]["sessions"] > 0)
+        sleep(0.5)  # from the session's place to the search
+        assert not under_way.done()
+        server.send_signal(signal.SIGINT)
+        server.wait(60)
+        status, body = under_way.result(60)
+        assert (status, body["kind"]) == (503, "status")  # a step could not be repeated
 
 
 @pytest.mark.parametrize("image", ["game", "trace"])

@@ -29,6 +29,7 @@ from task_gym.processes import OFFERED
 from task_gym.remote.protocol import Failure, read_reply, read_result
 from tests.game_gym.play import LEDUC, episode, make
 from tests.gamespiel.endpoints.models import ModelStub
+from tests.gamespiel.runs import mark_samples
 from tests.gamespiel.serving.servers import ask, call, served, serving
 from tests.trace_gym.rows import PATH
 from trace_gym.backends import make_backend
@@ -302,24 +303,21 @@ def shown(record: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     ]
 
 
-def compare(games: str, **arguments: Any) -> None:
+def assert_served_as_local(games: str, **arguments: Any) -> None:
     seed = arguments.pop("seed")
     here = make(**arguments)
     there = make(backend="affinetes", mode="url", base_url=games, **arguments)
     assert shown(episode(there, seed)) == shown(episode(here, seed))
 
 
-@pytest.mark.families
-@pytest.mark.parametrize(
-    "game", [pytest.param(game, marks=[pytest.mark.sample] * (game in SAMPLE)) for game in TABLE]
-)
+@pytest.mark.parametrize("game", mark_samples(TABLE, SAMPLE))
 def test_a_served_game_equals_the_local_one(game: str, games: str) -> None:
-    compare(games, task_id=TABLE.index(game) * 100_000_000 + 4, seed=4, max_turns=200)
+    assert_served_as_local(games, task_id=TABLE.index(game) * 100_000_000 + 4, seed=4, max_turns=200)
 
 
 def test_a_game_that_is_cut_a_search_and_upstreams_rewards_are_those_of_local_play(games: str) -> None:
-    compare(games, task_id=TABLE.index("hearts") * 100_000_000 + 1, seed=7, max_turns=12)
-    compare(games, task_id=LEDUC, seed=2, opponent="mcts:20x2", reward="upstream", rules=False)
+    assert_served_as_local(games, task_id=TABLE.index("hearts") * 100_000_000 + 1, seed=7, max_turns=12)
+    assert_served_as_local(games, task_id=LEDUC, seed=2, opponent="mcts:20x2", reward="upstream", rules=False)
 
 
 def test_illegal_actions_are_counted_here(games: str) -> None:

@@ -140,7 +140,7 @@ HEURISTICS: dict[str, Heuristic] = {
 }
 
 
-def expected_hits(traces: list[Trace], heuristic: Heuristic, sign: int) -> float:
+def count_expected_hits(traces: list[Trace], heuristic: Heuristic, sign: int) -> float:
     """Returns how often a guesser finds the truth, with ties broken evenly."""
     hits = 0.0
     for trace in traces:
@@ -156,7 +156,7 @@ def test_the_outputs_alone_do_not_tell_the_true_one(backend: LocalBackend) -> No
     chances = [1 / (1 + len(trace.false)) for trace in traces]
     mean, deviation = sum(chances), sqrt(sum(chance * (1 - chance) for chance in chances))
     off = {
-        (name, sign): expected_hits(traces, heuristic, sign) - mean
+        (name, sign): count_expected_hits(traces, heuristic, sign) - mean
         for name, heuristic in HEURISTICS.items()
         for sign in (1, -1)
     }

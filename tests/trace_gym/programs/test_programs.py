@@ -97,6 +97,16 @@ def run(lines: int, output_lines: int = 1, live: int = 1, depth: int = 0) -> Mea
     return Measured("", lines, output_lines, live, depth, None)
 
 
+def test_points_worked_out() -> None:
+    # 8**4 * 2**2 * 2 * (1 + 1) = 4096 * 4 * 2 * 2 = 65536 = 2**16, which has 17 bits.
+    assert points(run(8, 2, 2, 1)) == 17
+    # 10**4 * 1 * 3 * 2 = 60000, between 2**15 and 2**16.
+    assert points(run(10, 1, 3, 1)) == 16
+    # 1000**4 * 16**2 * 12 * 4 = 12288e12, between 2**53 (9007e12) and 2**54 (18014e12).
+    assert points(run(1000, 16, 12, 3)) == 54
+    assert points(run(0, 0, 0, 0)) == 1
+
+
 @pytest.mark.parametrize(
     ("level", "measured", "misses"),
     [

@@ -30,6 +30,7 @@ HONEST = {
     "no output any more": "import sys; print(1); sys.stdout = None; print(2)",
     "byte order mark": "\ufeffprint(1)",
     "closing the file": "import os; print(1, flush=True); os.close(1); print(2)",
+    "destructor": "class A:\n    def __del__(self): print('gone')\na = A()\nprint('end')",
     "destructors in order": """
 class A:
     def __init__(self, name): self.name = name
@@ -44,6 +45,15 @@ class A:
 a, b = A(), A()
 a.other, b.other, a.name, b.name = b, a, 'a', 'b'
 print('end')
+""",
+    "destructor that imports": """
+class A:
+    def __del__(self):
+        try:
+            import json
+            print('imported')
+        except ImportError as error: print('no imports any more')
+a = A()
 """,
     "destructor after an exception": "class A:\n    def __del__(self): print('gone')\na = A()\n1 / 0",
     "generator left open": "def g():\n    try: yield 1\n    finally: print('shut')\nx = g()\nprint(next(x))",
@@ -62,6 +72,12 @@ threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 print('end')
 """,
     "excepthook": "import sys\nsys.excepthook = lambda *a: print('hook', a[0].__name__)\n1 / 0",
+    "tracing": """
+import sys
+sys.settrace(lambda frame, event, value: print(event, frame.f_code.co_name))
+def f(): return 1
+f()
+""",
     "tracing that fails": "import sys\nsys.settrace(lambda *a: 1 / 0)\nprint(1)",
     "unraisable": "class A:\n    def __del__(self): 1 / 0\nA()\nprint('end')",
     "pickled class": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)",

@@ -77,7 +77,7 @@ def test_input_of_any_size(sandbox: Sandbox) -> None:
     assert sandbox.run("x = 1\n" * 20_000 + "print(x)").stdout == "1\n"
 
 
-@settings(max_examples=10)
+@settings(max_examples=25)
 @given(text=st.text(max_size=50))
 def test_text_goes_in_and_comes_out(sandbox: Sandbox, text: str) -> None:
     """Checks that input and output keep every text, line ends included. Lone surrogates are not drawn."""

@@ -542,7 +542,7 @@ REFUSED = [
     *[(f"libc.prctl({option}, 0, 0, 0, 0), ctypes.get_errno()", "(-1, 22)") for option in (1, 4, 36, 22)],
     ("libc.prctl(15, b'name', 0, 0, 0)", "0"),
 ]
-"""What a program evaluates, and what it gets: the error's type, or a value."""
+"""Expressions, and what a program gets for each: the error's type, or a value."""
 
 
 @pytest.mark.sample

@@ -110,6 +110,8 @@ def test_a_call_is_in_one_table_alone() -> None:
         ("prlimit64", (2, 7), ALLOW),
         ("prlimit64", (1, 7), EPERM),
         ("prctl", (15,), ALLOW),  # PR_SET_NAME
+        ("prctl", (1, 0), EINVAL),  # PR_SET_PDEATHSIG
+        ("prctl", (22, 2), EINVAL),  # PR_SET_SECCOMP
         ("sendto", (3, 0x7FFF0000, 5, 0, 0, 0), ALLOW),
         ("sendto", (3, 0x7FFF0000, 5, 0, 0x7FFF00000000, 16), EPERM),  # an address, its lower half zero
         ("sendto", (3, 0x7FFF0000, 5, 0, 0x10, 16), EPERM),
@@ -119,7 +121,13 @@ def test_a_call_is_in_one_table_alone() -> None:
         ("ioctl", (0, 0x5412), ENOTTY),  # type into one
         ("ioctl", (0, 0x40086602), ENOTTY),  # a file's flags
         ("fcntl", (0, 3), ALLOW),
+        ("fcntl", (0, 6), EPERM),  # F_SETLK
         ("fcntl", (0, 7), EPERM),  # F_SETLKW
+        ("fcntl", (0, 8, 1), EPERM),  # F_SETOWN
+        ("fcntl", (0, 10, 9), EPERM),  # F_SETSIG
+        ("fcntl", (0, 37), EPERM),  # F_OFD_SETLK
+        ("fcntl", (0, 38), EPERM),  # F_OFD_SETLKW
+        ("fcntl", (0, 1024), EPERM),  # F_SETLEASE
         ("fcntl", (0, 1031, 1 << 20), EPERM),  # F_SETPIPE_SZ
         ("fcntl", (0, 1032), ALLOW),  # F_GETPIPE_SZ
         ("futex", (0x1000, 0x189, 0), ALLOW),  # FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME

@@ -53,6 +53,12 @@ def _drop_loss(data: dict[str, Any]) -> None:
     rows.remove(next(row for row in rows if row["result"] == "loss" and row["task"] == "leduc_poker"))
 
 
+def _copy_game(data: dict[str, Any]) -> None:
+    """Puts one deal's game in the place of another's, and keeps the other's address."""
+    rows = find_rows(data, 2, "leduc_poker")
+    rows[6] |= {key: rows[0][key] for key in ("score", "result", "returns", "history")}
+
+
 def _swap_labels(data: dict[str, Any]) -> None:
     """The stronger agent's games under a weaker name: the search says that it is ``random``."""
     data["agents"][0] |= {"name": "mcts:4", "agent": "mcts:4"}
@@ -65,6 +71,11 @@ def _change_opponent(data: dict[str, Any]) -> None:
     at = 1 if row["seat"] == 0 else 0
     start = len(row["history"]) % 2  # a chance move may be before the bids
     row["history"][start + at] = (row["history"][start + at] + 1) % 3
+
+
+def _change_chance(data: dict[str, Any]) -> None:
+    row = find_rows(data, 0, "leduc_poker")[0]
+    row["history"][0] = next(card for card in range(6) if card not in row["history"][:2])
 
 
 def _change_choice(data: dict[str, Any]) -> None:
@@ -97,12 +108,18 @@ FORGED_EPISODES: list[tuple[Edit, str]] = [
         _edit_episodes(1, lambda rows: rows.append(dict(rows[3]))),
         r"1 'first', address: \S+, deal 0, seat \d against \S+ is there 2 times",
     ),
+    (_copy_game, r"2 'mcts:4', episode 8 \(leduc_poker, deal 1.*move \d+: the file says action"),
     (_swap_labels, r"0 'mcts:4', episode 0: address: missing is blackjack"),
     (_change_opponent, r"0 'random', episode \d+ \(goofspiel, deal 0.*move \d+: .* action \d+, and"),
+    (_change_chance, r"0 'random', episode \d+ \(leduc_poker, deal 0.*move 0: the file says action"),
     (_change_choice, r"0 'random', episode 0 \(trace/strings, deal 0.*differs from the game at move 0"),
     (
         _edit_loss(0, "goofspiel", result="fault", score=None),
         r"0 'random', episode \d+ \(goofspiel.*: (result|score): the file says",
+    ),
+    (
+        lambda data: find_rows(data, 1, "leduc_poker")[2]["history"].pop(),
+        r"1 'first', episode \d+ \(leduc_poker",
     ),
     (_give_up, r"2 'mcts:4', episode 2 \(leduc_poker"),
     (
