@@ -154,7 +154,7 @@ def test_draws_are_uniform() -> None:
     for seed in (1, 6):
         for state in walk(FULL, seed):
             if state.current_player() >= 0:
-                check_draws(backgammon, state, 100 * len(state.legal_actions()))
+                check_draws(backgammon, state, 1000 * len(state.legal_actions()))
 
 
 def is_later_roll(state: pyspiel.State) -> bool:

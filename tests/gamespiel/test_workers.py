@@ -59,9 +59,24 @@ def parts_everywhere() -> Iterator[None]:
     workers.close_pools()
 
 
-def search_config(folder: Path, threads: int) -> Config:
+def search_config(folder: Path, threads: int | None, **more: str) -> Config:
     """Returns the small configuration against a small search, of two steps."""
-    return small(folder, run__env_threads=str(threads), **SEARCHED)
+    return small(folder, run__env_threads="null" if threads is None else str(threads), **SEARCHED | more)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"env__opponent": "mcts-python:6x2"}, marks=pytest.mark.families),
+        pytest.param({"env__game": "leduc_poker", "model__dtype": "bfloat16"}, marks=pytest.mark.trains),
+    ],
+    ids=["in Python", "bfloat16"],
+)
+def test_threads_change_no_bit(more: dict[str, str], tmp_path: Path) -> None:
+    first, *others = [train_quietly(search_config(tmp_path / f"{n}", n, **more)) for n in (1, 4, None)]
+    for run in others:
+        assert_same_run(run, first)
+    assert torch.get_num_threads() == 1  # run.num_threads, whatever the searches use
 
 
 LEDUC = {"env__game": "leduc_poker", "run__eval_games": "0", "run__exact_every": "0"}
