@@ -104,6 +104,10 @@ def read_archive(path: Place, kind: str, suffix: str | None = None) -> Archive:
         ArchiveError: it is none, damaged, of another class, or of a later version.
         FileNotFoundError: there is no such path.
     """
+    if isinstance(path, str | Path):
+        place = Path(path) if Path(path).exists() or suffix is None else Path(f"{path}.{suffix}")
+        if place.exists() and not place.is_file():
+            raise ArchiveError(f"load: {_named(place)} is no ordinary file")
     file = open_path(path, "r", suffix=suffix)
     try:
         if not zipfile.is_zipfile(file):

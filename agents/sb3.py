@@ -33,6 +33,7 @@ from gamespiel.agents.self_play import SelfPlay, check_learns
 from gamespiel.agents.starts import check_not_sampled
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
+from task_gym.visible import show_controls
 
 Learner = TypeVar("Learner", bound="EpisodeAlgorithm")
 
@@ -228,7 +229,7 @@ class EpisodeAlgorithm(OnPolicyAlgorithm):
             )
         archive = read_archive(path, saving.KIND, suffix="zip")
         if print_system_info:
-            print(f"here: {describe_system()}there: {archive.system}", end="")
+            print(f"here: {describe_system()}there: {show_controls(archive.system)}", end="")
         model: Learner = saving.make_model(cls, archive, env, device, {**(custom_objects or {}), **kwargs})
         return model
 

@@ -31,15 +31,20 @@ def read_file(path: Path, most: int = MOST) -> bytes:
     """
     content = bytearray()
     with open(path, "rb", opener=_open_at_once) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.ENXIO, "it is no ordinary file", str(path))
+        status = os.fstat(file.fileno())
+        check_ordinary(path, status.st_mode, status.st_size, most)
         while piece := file.read(1 << 24):
             content += piece
-            if max(len(content), os.fstat(file.fileno()).st_size) > most:
-                raise OSError(
-                    errno.EFBIG, f"it has more than {most >> 20:,} MiB, which is the most", str(path)
-                )
+            check_ordinary(path, status.st_mode, len(content), most)
     return bytes(content)
+
+
+def check_ordinary(path: Path, mode: int, size: int, most: int = MOST) -> None:
+    """Raises OSError if a mode and a size are not those of an ordinary file of at most ``most`` bytes."""
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.ENXIO, "it is no ordinary file", str(path))
+    if size > most:
+        raise OSError(errno.EFBIG, f"it has more than {most >> 20:,} MiB, which is the most", str(path))
 
 
 def _open_at_once(path: str, flags: int) -> int:

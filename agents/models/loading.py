@@ -29,6 +29,7 @@ from gamespiel.agents.models.weights import (
 )
 from gamespiel.agents.tokens.codec import ChatCodec
 from task_gym.errors import TaskGymError
+from task_gym.files import check_ordinary
 
 log = logging.getLogger(__name__)
 
@@ -230,14 +231,22 @@ def _place_model(model: Any, plan: _LoadPlan) -> Any:
 
 
 def _list_files(model_name: str, location: str) -> dict[str, Any]:
-    """Returns where transformers finds the files of a model."""
+    """Returns where transformers finds the files of a model, which it could wait for: each is looked at."""
+    path = Path(location).absolute()
+    for file in () if is_hub_name(location) else (path.parent if is_gguf(path) else path).iterdir():
+        if file.suffix in (".jinja", ".json", ".model", ".txt") and file.exists():
+            try:
+                check_ordinary(file, file.stat().st_mode, file.stat().st_size)
+            except OSError as error:
+                raise ModelError(
+                    f"model_name {model_name!r} cannot be loaded: {file.name!r:.100}: {error.strerror}"
+                ) from error
     if not is_gguf(location):
         return {"pretrained_model_name_or_path": location}
     if find_spec("gguf") is None:
         raise ModelError(
             f"model_name {model_name!r} is a GGUF file, which needs the package gguf: pip install gguf"
         )
-    path = Path(location).absolute()
     # An absolute name: a file of that name in the working directory would be read in its place.
     return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": str(path)}
 

@@ -28,6 +28,7 @@ CLOSE = 1e-6
 """The largest difference between a score and the one that follows from the returns: texts round them."""
 
 _RETURNS = re.compile(r"^Final Returns: \[([^\]\n]*)\]$", re.MULTILINE)
+_WORD = re.compile(r"^Result: (WIN|DRAW|LOSS)$", re.MULTILINE)  # of a score above, at or below 0.5
 
 
 class AffinetesBackend:
@@ -203,8 +204,12 @@ class AffinetesBackend:
             raise Failure("status", f"the server could not finish the game: {reply.observation[-300:]}")
         if reply.truncated:
             return self._end(reply.reward, Ending(0.0, None, returns, "cut", None), reply.observation)
+        if HEAD in reply.observation:
+            raise Failure("broken", "the server ends the game with a turn, which lists legal actions")
         if not (is_number(score) and 0 <= score <= 1):
             raise Failure("broken", f"the score is no number in [0, 1]: {score!r:.80}")
+        if abs(score - reply.reward) > CLOSE:
+            raise Failure("broken", f"the server states score {score} with reward {reply.reward}")
         scores = None if returns is None else seat_scores(self._variant, returns)
         result = result_of(score - SUCCESS) if returns is None else outcome(returns, self._seat, score)
         self._check_ending(reply, float(score), returns, result)
@@ -229,6 +234,8 @@ class AffinetesBackend:
             raise Failure("broken", f"the server states score {score} with returns {returns!r:.80}")
         if stated is not None and stated not in fitting:
             raise Failure("broken", f"the server states result {stated!r:.40} with score {score}")
+        if (word := _WORD.search(reply.observation)) and word[1].lower() != result_of(score - SUCCESS):
+            raise Failure("broken", f"the server states {word[0]!r} with score {score}")
         if success is not None and success is not is_success(score):
             raise Failure("broken", f"the server states success {success!r:.40} with score {score}")
 

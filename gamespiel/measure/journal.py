@@ -15,7 +15,7 @@ from rich.console import Console
 from gamespiel.errors import InvalidValueError
 from gamespiel.report.text import print_plain
 from task_gym.errors import BackendError, TaskGymError
-from task_gym.files import NO_JSON, append_line, explain_json, write_atomically
+from task_gym.files import NO_JSON, append_line, explain_json, read_file, write_atomically
 
 Row = dict[str, Any]
 """An episode as plain data."""
@@ -56,7 +56,7 @@ class Journal(Generic[K]):
         self.played: dict[K, Row] = {}
         self.over = False
         self._lock = threading.Lock()
-        whole, _, cut = file.read_bytes().rpartition(b"\n") if file.exists() else (b"", b"", b"")
+        whole, _, cut = read_file(file).rpartition(b"\n") if file.exists() else (b"", b"", b"")
         for number, line in enumerate(whole.split(b"\n") if whole else [], 1):
             try:
                 self._take(json.loads(line))

@@ -28,14 +28,18 @@ def divide_threads(config: Config, launch: Launch) -> None:
         torch.set_num_threads(threads)
 
 
-def keep_threads(config: Config, ranks: Ranks, start: Path) -> None:
+def keep_threads(config: Config, ranks: Ranks, start: Path) -> str:
     """Gives a resumed run as many threads as its checkpoint had, unless ``run.num_threads`` says.
 
-    Sums of floats on a CPU follow from their number. Ranks share their machine's cores in any case.
+    Sums of floats on a CPU follow from their number. Ranks share their machine's cores in any case. Returns
+    a sentence about numbers that differ, else "".
     """
     threads = read_state(start).get("threads")
     if threads is not None and config.run.num_threads is None and ranks.size == 1:
         torch.set_num_threads(threads)
+    if threads in (None, here := torch.get_num_threads()):
+        return ""
+    return f"the checkpoint had threads={threads} and this run has {here}: it goes on, but not bit for bit"
 
 
 @contextmanager

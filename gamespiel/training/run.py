@@ -156,7 +156,8 @@ def _go_on(
         stack.enter_context(runs.own(folder))
         if not goes_back:
             checkpoint.require_newest(start)
-        keep_threads(config, ranks, start)
+        if changed := keep_threads(config, ranks, start):
+            print_plain(console, changed)
         return start, folder, goes_back
 
     start, folder, goes_back = ranks.lead(take_folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -15,6 +16,7 @@ from unittest.mock import Mock
 import gymnasium as gym
 import pytest
 import torch
+import transformers
 from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, GPT2Config, MambaConfig, Phi3Config, PretrainedConfig, Qwen2Config
@@ -63,6 +65,12 @@ def change(**entries: Any) -> Callable[[Path], Any]:
     return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | entries))
 
 
+def make_pipe(path: Path) -> None:
+    """Makes a file that nobody writes to: who reads it waits."""
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
 def remove_feed_forward_part(path: Path) -> None:
     rest = {name: weight for name, weight in load_file(path).items() if "layers.1.mlp" not in name}
     save_file(rest, path, metadata={"format": "pt"})
@@ -85,6 +93,7 @@ def remove_feed_forward_part(path: Path) -> None:
         ("config.json", change(hidden_size="wide"), "cannot be loaded: .*'hidden_size'"),
         ("config.json", change(model_type="qwen99"), "cannot be loaded: .*qwen99"),
         ("config.json", truncate(40), ".*is not a valid JSON file"),
+        ("generation_config.json", make_pipe, "cannot be loaded: 'generation_config.json': it is no ordin"),
         # transformers would load the base and the rank that the file names, whoever wrote it.
         ("adapter_config.json", lambda path: path.write_text('{"peft_type": "LORA"}'), "has an adapter_co"),
     ],
@@ -98,7 +107,19 @@ def test_a_damaged_folder(name: str, damage: Callable[[Path], None], message: st
         assert "\n" not in said and re.match(f"model_name {str(folder)!r} {message}", said)
 
 
-def test_a_damaged_tokenizer(folder: Path) -> None:
+class PanicException(BaseException):
+    """An error of a library in Rust, named as pyo3 names it."""
+
+
+def test_a_damaged_tokenizer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched, pytest.raises(ModelError, match="cannot be loaded: index out of"):
+        panic = Mock(side_effect=PanicException("index out of bounds"))
+        patched.setattr(transformers.AutoTokenizer, "from_pretrained", panic)
+        load_tokenizer(ModelSettings(str(folder)))
+    make_pipe(folder / "chat_template.jinja")
+    with pytest.raises(ModelError, match=r"'chat_template\.jinja': it is no ordinary file"):
+        load_tokenizer(ModelSettings(str(folder)))
+    (folder / "chat_template.jinja").unlink()
     truncate(40)(folder / "tokenizer.json")
     with pytest.raises(ModelError, match=r"has a damaged JSON file \("):
         load_tokenizer(ModelSettings(str(folder)))

@@ -161,6 +161,13 @@ class Policy(LLMPolicy):
     """A policy of someone else."""
 
 
+def test_the_system_is_shown_without_controls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "model.zip"
+    make_ppo(Bandit, 1).save(file)
+    LLMPPO.load(rewritten(file, system="Linux\x1b]0;title\x07\n"), print_system_info=True)
+    assert capsys.readouterr().out.endswith("there: Linux\\x1b]0;title\\x07\n")
+
+
 def test_code_is_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "model.zip"
     model = make_ppo(Bandit, 1, learning_rate=rate, kl=Controller(0.1, 0.1))
@@ -205,10 +212,13 @@ def test_what_load_and_save_do_not_take(tmp_path: Path) -> None:
         LLMPPO.load(tmp_path / "text.zip")
 
 
-def rewritten(file: Path, compression: int = zipfile.ZIP_STORED, **changes: Any) -> Path:
+def rewritten(
+    file: Path, compression: int = zipfile.ZIP_STORED, system: str | None = None, **changes: Any
+) -> Path:
     """An archive with other data."""
     with zipfile.ZipFile(file) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
+    entries["system_info.txt"] = entries["system_info.txt"] if system is None else system.encode()
     data = json.loads(entries["gamespiel.json"]) | changes
     entries["gamespiel.json"] = json.dumps({k: v for k, v in data.items() if v is not ...}).encode()
     other = file.with_name("other.zip")

@@ -19,6 +19,7 @@ from task_gym.remote import Failure, Reply
 from tests.game_gym.play import LEDUC, make
 from tests.game_gym.test_golden import SESSION
 from tests.task_gym.remote.stub import (
+    CLOSING,
     QUESTION,
     WON,
     Stub,
@@ -93,6 +94,15 @@ FAULTS = {
     "long": (result({**opened("e1"), "observation": "x" * 65536 + QUESTION}), "at most 65536"),
     "other ids": (result({**opened("e1"), "observation": OTHER_IDS}), "another game"),
     "other score": (result({**closed("e1"), "reward": 3.0}), r"no number in \[0, 1\]: 3.0"),
+    "a turn": (result({**closed("e1"), "observation": QUESTION}), "ends the game with a turn"),
+    "other reward": (
+        result({**closed("e1"), "observation": "Over.", "info": {"score": 1.0}}),
+        "score 1.0 with reward 0.538",
+    ),
+    "other word": (
+        result({**closed("e1"), "observation": CLOSING.replace("WIN", "LOSS")}),
+        "'Result: LOSS' with score 0.538",
+    ),
     "lower score": (result({**closed("e1"), "reward": 0.0}), r"score 0.0 with returns \[1.0"),
 }
 

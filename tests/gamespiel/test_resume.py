@@ -14,14 +14,12 @@ from safetensors.torch import load_file
 from gamespiel.agents.learning.divergence import DivergedError
 from gamespiel.agents.models.weights import TINY, ModelError
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.ranks import ALONE
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.update import Update
 from gamespiel.config import Config, InvalidValueError, from_dict, resolve, saved_config
 from gamespiel.config.schema import DOTTED
 from gamespiel.measure.records import read_records
-from gamespiel.training import launching
 from gamespiel.training.readiness import MAY_CHANGE, check_resumed
 from tests.gamespiel.runs import (
     STEPS,
@@ -127,13 +125,16 @@ def test_a_finished_run_may_be_given_more_or_fewer_steps_and_other_token_budgets
     assert steps_of(run) == list(range(7)) and [row["step"] for row in rows_of(run)] == list(range(1, 7))
 
 
-def test_a_resumed_run_has_as_many_threads_as_before(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads: list[int] = []
-    monkeypatch.setattr(launching.torch, "set_num_threads", threads.append)
-    start, two = checkpoint.find(finished), resolve("tiny", overrides=[("run.num_threads", "2")])
-    launching.keep_threads(two, ALONE, start)
-    launching.keep_threads(resolve("tiny"), ALONE, start)
-    assert threads == [1] == [saved_config(finished).run.num_threads]
+def test_a_resumed_run_has_as_many_threads_as_before(finished: Path, tmp_path: Path) -> None:
+    """Its checkpoint had one. Another number is said."""
+    assert saved_config(finished).run.num_threads == 1
+    run = shutil.copytree(finished, tmp_path / "run")
+    said = "the checkpoint had threads=1 and this run has 2: it goes on, but not bit for bit"
+    for asked, threads in (("2", 2), ("null", 1)):
+        torch.set_num_threads(2)
+        shown = train_aloud(asking(run, ("run.num_threads", asked)), resume=run)[1]
+        assert torch.get_num_threads() == threads and (said in shown) == (threads == 2)
+        torch.set_num_threads(1)
 
 
 def test_without_the_summary_how_it_began_is_unknown(finished: Path, tmp_path: Path) -> None:

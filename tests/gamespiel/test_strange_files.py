@@ -14,7 +14,7 @@ import yaml
 pytest.importorskip("torch")
 
 from gamespiel import agents
-from gamespiel.agents.archive import ArchiveError, make_space
+from gamespiel.agents.archive import ArchiveError, make_space, read_archive
 from gamespiel.agents.hyperparameters import ModelSettings
 from gamespiel.agents.models.architectures import architecture_of
 from gamespiel.agents.models.loading import load_tokenizer
@@ -156,6 +156,11 @@ def test_only_ordinary_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
             read_json(path, ArgumentError)
     with pytest.raises(BoardError, match=r"pipe\.json' cannot be read: it is no ordinary file"):
         read_bytes(pipe)
+    with pytest.raises(OSError, match="it is no ordinary file"):
+        Journal(pipe, lambda row: row["seed"])
+    for path in (pipe, pipe.with_suffix(""), Path("/dev/zero")):
+        with pytest.raises(ArchiveError, match="is no ordinary file"):
+            read_archive(path, "LLMPPO", suffix="json")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +207,11 @@ def test_rows_of_parquet_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert set(texts) == {"x" * 10_000} and len({id(text) for text in texts}) == 1, "a text is kept once"
     os.utime(path, (0, 0))  # or the one that is known is returned
     monkeypatch.setattr(sources, "MOST", 100_000)
+    with pytest.raises(TaskGymError, match=r"rows\.parquet has more than 0 MiB"):
+        open_source(str(path))
+    # A text that is packed well is not unpacked first.
+    parquet.write_table(pyarrow.table(columns), path, use_dictionary=False, compression="zstd")
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", None)
     with pytest.raises(TaskGymError, match=r"rows\.parquet has more than 0 MiB"):
         open_source(str(path))
 

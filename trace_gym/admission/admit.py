@@ -8,7 +8,7 @@ An untrusted program is admitted if all of this is true:
 - Its text and input have at most the sizes below. This is checked before anything is compiled.
 - Its text names nothing that follows from a machine and that no world changes
   (``trace_gym.admission.reading``).
-- It looks at no file outside its folder, and sleeps for at most a second.
+- It looks at no file outside its folder, and asks ``time.sleep`` for at most a second in all.
 - Its runs in eight or sixteen varied worlds (``trace_gym.admission.worlds``) print the same, write nothing to
   standard error and exit with code 0.
 - The output is not empty, has at most ``MOST_OUTPUT`` bytes, and scores 1 if it is the reply.

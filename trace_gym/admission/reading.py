@@ -28,10 +28,10 @@ _NAMES = {
         sys.flags sys.prefix sys.base_prefix uuid.getnode uuid.uuid1
     """,
     RELEASE: """
-        ast.unparse dis marshal hashlib.algorithms_available platform.python_branch platform.python_build
-        platform.python_compiler platform.python_revision platform.python_version
-        platform.python_version_tuple sqlite3.sqlite_version sqlite3.sqlite_version_info sqlite3.version
-        sys.api_version sys.hexversion sys.implementation sys.version sys.version_info
+        _hashlib ast.unparse dis hashlib.algorithms_available marshal platform.python_branch
+        platform.python_build platform.python_compiler platform.python_revision platform.python_version
+        platform.python_version_tuple pyexpat sqlite3.sqlite_version sqlite3.sqlite_version_info
+        sqlite3.version sys.api_version sys.hexversion sys.implementation sys.version sys.version_info
         unicodedata.unidata_version xml.parsers.expat.EXPAT_VERSION zlib.ZLIB_RUNTIME_VERSION
         zlib.ZLIB_VERSION
     """,

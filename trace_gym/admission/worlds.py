@@ -1,8 +1,8 @@
 """Varied worlds: an honest program, whose output is its own, prints the same in each.
 
 Worlds differ in hash seed, addresses in memory, process, folder, environment, machine, time zone, clock,
-order of files, length of compressed data, and in which thread runs first. World 0 is the sandbox as it is;
-its output is the truth. The others are made inside the program's process
+memory, order of files, length of compressed data, and in which thread runs first. World 0 is the sandbox as
+it is; its output is the truth. The others are made inside the program's process
 (``trace_gym.admission.inside.world``), each by a worker with its own hash seed.
 """
 

@@ -166,10 +166,10 @@ def _read_parquet(path: Path) -> list[dict[str, Any]]:
         texts = [name for name in _COLUMNS if str(schema.field(name).type) in ("string", "large_string")]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             rows, size = list[dict[str, Any]](), path.stat().st_size
+            _check_size(path, sum(_list_sizes(file.metadata)))
             for batch in file.iter_batches(_AT_ONCE, columns=list(_COLUMNS)):
                 size += batch.nbytes
-                if size > MOST:
-                    raise SourceError(f"source: {path} has more than {MOST >> 20:,} MiB, which is the most")
+                _check_size(path, size)
                 columns = [_list_values(batch.column(name)) for name in _COLUMNS]
                 rows += [dict(zip(_COLUMNS, values, strict=True)) for values in zip(*columns, strict=True)]
     except SourceError:
@@ -177,6 +177,19 @@ def _read_parquet(path: Path) -> list[dict[str, Any]]:
     except (ArrowException, OSError, ValueError) as error:  # ValueError also means bad UTF-8
         raise SourceError(f"source: {path} cannot be read as Parquet: {error}") from error
     return rows
+
+
+def _list_sizes(metadata: Any) -> Iterator[int]:
+    """Yields the bytes of each part of the columns before compression, as the file states them."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            if chunk.path_in_schema.partition(".")[0] in _COLUMNS:
+                yield chunk.total_uncompressed_size
+
+
+def _check_size(path: Path, size: int) -> None:
+    if size > MOST:
+        raise SourceError(f"source: {path} has more than {MOST >> 20:,} MiB, which is the most")
 
 
 def _list_values(column: Any) -> list[Any]:

@@ -97,6 +97,10 @@ def test_what_sleeps_is_refused_at_once(sandbox: Sandbox) -> None:
     reason = "line 3: time.sleep() sleeps for more than 1 s in all"
     assert judge(program.format(3), "", sandbox).reason == reason
     assert judge("from time import sleep\nsleep(10**6)\n", "", sandbox).reason == reason.replace("3", "2")
+    in_a_thread = (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(50,)).start()\nprint(1)\n"
+    )
+    assert judge(in_a_thread, "", sandbox).reason == reason.removeprefix("line 3: ")
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ RELEASE = "follows from the release of Python or of a library"
         ("print(x.st_size, y.st_ino)", "line 1: the member st_ino is the machine's own"),
         ("print(f.__code__.co_argcount, f.__code__.co_code)", f"line 1: the member co_code {RELEASE}"),
         ("try:\n    x\nexcept MemoryError: pass", "line 3: MemoryError follows from the machine's memory"),
+        ("import pyexpat\nprint(pyexpat.EXPAT_VERSION)", f"line 1: pyexpat {RELEASE}"),
         # A release may be compared, and a part of it shown.
         ("import sys\nprint(sys.version_info >= (3, 8), sys.version_info[0], sys.version_info.major)", ""),
         ("from sys import version_info\nprint(version_info[:2])", ""),

@@ -42,8 +42,11 @@ def install() -> None:
     sys.addaudithook(_audit)
 
 
-def _refuse(what: str) -> None:
-    """Ends the process, if it is the program that asks. The line is that of its own innermost frame."""
+def _refuse(what: str, anywhere: bool = False) -> None:
+    """Ends the process, if it is the program that asks. The line is that of its own innermost frame.
+
+    ``anywhere``: also if no frame is the program's, as in a thread that runs a function of the library.
+    """
     line = 0
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -52,8 +55,9 @@ def _refuse(what: str) -> None:
         if frame.f_code.co_filename == FILE:
             line = line or frame.f_lineno
         frame = frame.f_back
-    if line:
-        _write(2, f"\n{MARK}line {line}: {what}".encode("utf-8", "backslashreplace")[:1000])
+    if line or anywhere:
+        place = f"line {line}: " if line else ""
+        _write(2, f"\n{MARK}{place}{what}".encode("utf-8", "backslashreplace")[:1000])
         _leave(1)
 
 
@@ -90,7 +94,7 @@ def _guard_sleep(real: Callable[[float], None]) -> Callable[[float], None]:
         if isinstance(seconds, (int, float)) and seconds > 0:
             left -= seconds
         if left < 0:
-            _refuse(f"time.sleep() sleeps for more than {MOST_SLEEP:g} s in all")
+            _refuse(f"time.sleep() sleeps for more than {MOST_SLEEP:g} s in all", anywhere=True)
         real(seconds)
 
     return sleep

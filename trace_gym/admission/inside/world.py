@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import sys
 import time
 import zlib
@@ -163,6 +164,8 @@ def _change_machine(number: int) -> None:
     for module, function in ((sys, "getsizeof"), (sys, "getrefcount"), (gc, "collect")):
         _replace(module, function, lambda real: lambda *given: real(*given) + 9 * number)
     sys.setrecursionlimit(sys.getrecursionlimit() + 50 * number)
+    memory, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (memory - memory // 14 * (number % 8), most))  # half at most
 
 
 def _constant(value: Any, real: object) -> Callable[..., Any]:
