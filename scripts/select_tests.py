@@ -89,7 +89,7 @@ def find_imports(file: str, text: str, modules: Mapping[str, str]) -> Iterator[s
     package = module_name(file).split(".")
     if not file.endswith("__init__.py"):
         package.pop()
-    for node in ast.walk(ast.parse(text)):
+    for node in walk_statements(ast.parse(text)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -98,6 +98,14 @@ def find_imports(file: str, text: str, modules: Mapping[str, str]) -> Iterator[s
             origin = base if node.level else node.module or ""
             names = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
         yield from (modules[name] for name in names if name in modules)
+
+
+def walk_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the statements of a module, those within others too. Most nodes are of expressions."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, block, ()):
+            yield child
+            yield from walk_statements(child)
 
 
 def module_name(file: str) -> str:

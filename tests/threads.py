@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import torch
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> Iterator[None]:
+    import torch  # here: the process that hands out tests runs none, and need not wait for it
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

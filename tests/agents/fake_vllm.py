@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-import pytest
 import torch
 from safetensors.torch import load_file
 
@@ -328,8 +327,9 @@ LEGAL: list[tuple[int, ...]] = [(0, 1, 2), (1, 12, 123), (7,), (0, 1, 2, 12, 15,
 TEXTS = ["x", "seat 0", "y", "z"]
 
 
-@pytest.fixture
-def make_server() -> Iterator[MakeServer]:
+@contextmanager
+def serving() -> Iterator[MakeServer]:
+    """Yields a function that makes a server, which ends with the context."""
     made: list[FakeVllm] = []
 
     def make(**settings: Any) -> FakeVllm:
@@ -361,12 +361,6 @@ def plugging(prompt: str, **fixed: Any) -> Iterator[Plug]:
     yield plug
     for sampler in made:
         sampler.close()
-
-
-@pytest.fixture
-def plug(tmp_path: Path) -> Iterator[Plug]:
-    with plugging("probe", folder=tmp_path, patience=PATIENCE) as plug:
-        yield plug
 
 
 def noises(rows: int) -> list[Address]:

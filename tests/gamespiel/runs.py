@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -14,7 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from rich.console import Console
 from safetensors.torch import load_file
 
 from gamespiel.agents.models.optimizer import read_moments
@@ -24,6 +22,7 @@ from gamespiel.config import Config, resolve, saved_config
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.training.run import train
+from tests.consoles import quiet, shown
 from tests.metrics import timeless
 
 ROOT = Path(__file__).parents[2]
@@ -97,16 +96,6 @@ def train_command(folder: Path, **more: str) -> list[str]:
     overrides |= {name.replace("__", "."): value for name, value in more.items()}
     options = [part for key, value in overrides.items() for part in (f"--{key}", value)]
     return [sys.executable, str(ROOT / "train.py"), *options]
-
-
-def quiet(width: int = 120) -> Console:
-    return Console(file=io.StringIO(), width=width)
-
-
-def shown(console: Console) -> str:
-    """Returns what a quiet console was given."""
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
 
 
 def train_quietly(config: Config, resume: Path | str | None = None) -> Path:

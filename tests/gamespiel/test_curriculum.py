@@ -18,8 +18,9 @@ from gamespiel.environments.curriculum import add_stage_tasks, make_starts
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from task_gym.errors import ArgumentError, GameError, OpponentError, TaskGymError
+from tests.consoles import quiet
 from tests.gamespiel import runs
-from tests.gamespiel.runs import quiet, rows_of, small, staged, train_quietly
+from tests.gamespiel.runs import rows_of, small, staged, train_quietly
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
 THREE = FILES / "curriculum.json"

@@ -18,7 +18,8 @@ from gamespiel.deployment.merging import collect_texts, greatest_change, merge_r
 from gamespiel.deployment.publishing import find_licence
 from gamespiel.environments.making import make_one_env
 from task_gym.errors import BackendError
-from tests.gamespiel.runs import quiet, small, train_quietly
+from tests.consoles import quiet
+from tests.gamespiel.runs import small, train_quietly
 from tests.task_gym.test_files import files_of_at_most
 
 pytestmark = [pytest.mark.trains, pytest.mark.sample]

@@ -22,7 +22,8 @@ from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.report.results import reserve_results, write_json
 from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
-from tests.gamespiel.runs import STEPS, evaluate_aloud, quiet, small, train_quietly
+from tests.consoles import quiet
+from tests.gamespiel.runs import STEPS, evaluate_aloud, small, train_quietly
 
 Overrides = list[tuple[str, str]]
 KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]

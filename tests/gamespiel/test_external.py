@@ -23,8 +23,8 @@ from gamespiel.measure.external import evaluate_endpoint
 from gamespiel.measure.options import EvalOptions
 from task_gym.errors import BackendError, OpponentError, PickleError
 from task_gym.remote import Connection, Failure
+from tests.consoles import quiet
 from tests.gamespiel.endpoints.models import Body, ModelStub, chatty, recorded, status
-from tests.gamespiel.runs import quiet
 from tests.gamespiel.serving.servers import served
 
 

@@ -14,7 +14,8 @@ from gamespiel.config import resolve, saved_config
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from tests.agents.ggufs import write
-from tests.gamespiel.runs import quiet, train_aloud, train_quietly
+from tests.consoles import quiet
+from tests.gamespiel.runs import train_aloud, train_quietly
 
 NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 

@@ -17,7 +17,7 @@ from gamespiel.agents.scoring import scorer
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, presets, resolve, save
 from gamespiel.training import planning
-from tests.gamespiel.runs import quiet, shown
+from tests.consoles import quiet, shown
 
 ROOT = Path(__file__).parents[2]
 

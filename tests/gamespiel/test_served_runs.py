@@ -32,17 +32,9 @@ from task_gym.remote import read_settings
 from task_gym.remote.settings import host_of
 from tests.agents.fake_vllm import FakeVllm
 from tests.agents.toys import make_policy
+from tests.consoles import quiet, shown
 from tests.game_gym.test_remote_faults import FAULTS
-from tests.gamespiel.runs import (
-    assert_same_run,
-    quiet,
-    resume,
-    rows_of,
-    shown,
-    small,
-    steps_of,
-    train_quietly,
-)
+from tests.gamespiel.runs import assert_same_run, resume, rows_of, small, steps_of, train_quietly
 from tests.task_gym.remote.stub import Stub
 
 FILES = Path(__file__).parents[1] / "data" / "configs"

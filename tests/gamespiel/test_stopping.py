@@ -26,16 +26,15 @@ from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.training import callbacks, measures
 from gamespiel.training import run as training
 from gamespiel.training.dashboard import Dashboard
+from tests.consoles import quiet, shown
 from tests.gamespiel.runs import (
     ROOT,
     STAGED,
     STEPS,
     assert_same_run,
     fork,
-    quiet,
     resume,
     rows_of,
-    shown,
     small,
     staged,
     steps_of,

@@ -30,8 +30,9 @@ from gamespiel.measure.options import EvalOptions
 from gamespiel.report.tables import replies_note, replies_table
 from gamespiel.tracks import TrackError, find_track, list_changes, require_one_track
 from task_gym.stats import mean_interval, wilson
+from tests.consoles import quiet
 from tests.gamespiel.endpoints.models import Body, ModelStub
-from tests.gamespiel.runs import assert_repeated, evaluate_aloud, quiet, rows_of, small, train_quietly
+from tests.gamespiel.runs import assert_repeated, evaluate_aloud, rows_of, small, train_quietly
 from tests.gamespiel.test_evaluation import KUHN, config
 
 UNLISTED = {"env__list_actions": "false", "env__answer": "name"}

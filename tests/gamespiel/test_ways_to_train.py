@@ -23,15 +23,8 @@ from gamespiel.replay.page import make_rows
 from gamespiel.training.warm_start import RowError, WarmStart, encode_rows, read_rows, warm_start
 from task_gym.errors import MissingPackageError
 from task_gym.wrappers import ConversationText
-from tests.gamespiel.runs import (
-    assert_repeated,
-    evaluate_aloud,
-    quiet,
-    rows_of,
-    small,
-    steps_of,
-    train_quietly,
-)
+from tests.consoles import quiet
+from tests.gamespiel.runs import assert_repeated, evaluate_aloud, rows_of, small, steps_of, train_quietly
 
 KUHN = {"game": "kuhn_poker", "decode": "text"}
 TRACE = {"env_type": "trace", "level": 1, "decode": "text"}

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import trace_gym  # noqa: F401  (registers CodeTrace-v0)
 from task_gym.errors import ArgumentError
-from tests.task_gym.test_replies import FRAGMENTS, specified_cut
+from tests.task_gym.test_replies import draw_replies, specified_cut
 from trace_gym.dataset import TraceDataset
 from trace_gym.score import clean, clean_line, is_scorable, line_is_right, scores
 
@@ -123,18 +123,21 @@ def _specified(reply: str, fence: str) -> str:
     return fenced.group(1) if fenced else rest
 
 
-@settings(max_examples=500)
-@given(FRAGMENTS)
-@example("<think>```\na\n```</think>b")
-@example("a</think>b</think>c")
-@example("<thinking>a</think>b</thinking>c")  # a lone closing tag would be left
-@example("say ```py\n  a\n\n``` and ```\nb\n```")
-@example("```\nnever closed")
-@example("a ```1b``` c")
-@example("a ```b``` c")  # letters are a language
-def test_cleaning_is_what_upstreams_expressions_say(reply: str) -> None:
-    assert clean(reply) == _specified(reply, r"```(?:[a-zA-Z]*)\n?(.*?)\n?```").strip()
-    assert clean_line(reply) == _specified(reply, r"```[^\n]*\n(.*?)```").strip("\r\n")
+_FENCES = [
+    "<think>```\na\n```</think>b",
+    "a</think>b</think>c",
+    "<thinking>a</think>b</thinking>c",  # a lone closing tag would be left
+    "say ```py\n  a\n\n``` and ```\nb\n```",
+    "```\nnever closed",
+    "a ```1b``` c",
+    "a ```b``` c",  # letters are a language
+]
+
+
+def test_cleaning_is_what_upstreams_expressions_say() -> None:
+    for reply in (*_FENCES, *draw_replies()):
+        assert clean(reply) == _specified(reply, r"```(?:[a-zA-Z]*)\n?(.*?)\n?```").strip(), reply
+        assert clean_line(reply) == _specified(reply, r"```[^\n]*\n(.*?)```").strip("\r\n"), reply
 
 
 _REPEATED = ["<think>", "</think>", "```", "`", "\n", " ", "1", "__DBG_1", "__DBG_1__"]

@@ -21,7 +21,8 @@ from gamespiel.kinds.traces.baselines import choice_agent, echo_texts, play_repl
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from task_gym.errors import TaskGymError
-from tests.gamespiel.runs import evaluate_aloud, quiet, train_quietly
+from tests.consoles import quiet
+from tests.gamespiel.runs import evaluate_aloud, train_quietly
 from trace_gym.programs import hub, sources
 
 EVERYTHING = [("env.env_type", "trace")]

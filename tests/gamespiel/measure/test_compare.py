@@ -15,9 +15,9 @@ from gamespiel.measure.compare import run
 from gamespiel.measure.compare.options import CompareOptions, enter
 from gamespiel.measure.compare.run import compare
 from gamespiel.measure.differences import POOLED, Column, compare_all
+from tests.consoles import quiet
 from tests.gamespiel.endpoints.models import ModelStub, recorded
 from tests.gamespiel.measure.test_exploit import config
-from tests.gamespiel.runs import quiet
 
 pytestmark = [pytest.mark.trains, pytest.mark.sample]
 

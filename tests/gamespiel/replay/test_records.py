@@ -21,8 +21,9 @@ from gamespiel.measure.records import add_records, read_records, records, varian
 from gamespiel.replay.page import describe_record, export_turns, write_page
 from task_gym.contract import ILLEGAL_REWARD
 from task_gym.errors import TaskGymError
+from tests.consoles import quiet
 from tests.gamespiel.replay.games import record
-from tests.gamespiel.runs import STEPS, quiet
+from tests.gamespiel.runs import STEPS
 
 pytestmark = [pytest.mark.trains, pytest.mark.sample]
 

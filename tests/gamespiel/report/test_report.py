@@ -22,7 +22,7 @@ from gamespiel.report.tables import make_pairs_table, summary_table
 from gamespiel.report.text import format_duration, keep_last_lines, print_json
 from gamespiel.training.dashboard import Dashboard, Pace, plain_line, sparkline
 from gamespiel.training.measures import pair_scores
-from tests.gamespiel.runs import quiet, shown
+from tests.consoles import quiet, shown
 
 METRICS = {
     "rollout/reward": 0.5123,

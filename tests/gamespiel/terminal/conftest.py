@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from rich.console import Console
 
-from tests.gamespiel.runs import quiet, shown
+from tests.consoles import quiet, shown
 
 WIDTH = 60
 
