@@ -18,9 +18,6 @@ S = TypeVar("S")
 ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The linear layers of a decoder block, by the names that most families give them."""
 
-Kernel = Literal["one_tile", "added_masks", "fused_norms", "lean_adapters", "fused_adam", "graphs"]
-"""The faster ways to compute the same, which ``gamespiel.agents.engines.kernels`` describes."""
-
 
 @dataclass(frozen=True, config=STRICT)
 class ModelSettings:
@@ -36,7 +33,6 @@ class ModelSettings:
         "auto", "shared: read once what prompts begin with; padded: read each alone; auto: shared if it can"
     )
     gradient_checkpointing: bool = key(False, "less memory in updates, for a third more time")
-    kernels: Many[Kernel] = key((), "faster ways to compute the same on a GPU, equal to rounding")
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -24,7 +24,7 @@ from stable_baselines3.common.utils import get_device
 from torch import Tensor, nn
 
 from gamespiel.agents.archive import Place, describe_space, make_space, read_archive, write_archive
-from gamespiel.agents.engines import Budgets, Engine, is_small, kernels, make_engine, positions_of
+from gamespiel.agents.engines import Budgets, Engine, is_small, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
 from gamespiel.agents.models import NEWEST, memory
@@ -182,7 +182,6 @@ class LLMPolicy(MaskableActorCriticPolicy):
             betas=betas,
             weight_decay=weight_decay,
         )
-        kernels.switch(self, self.model_settings.kernels)
 
     def _load_model(self, device: str) -> None:
         """Loads the base model, and adds adapters and the value head."""

@@ -32,7 +32,6 @@ from gamespiel.agents.engines.base import (
     transformer_of,
 )
 from gamespiel.agents.engines.budgets import Budgets
-from gamespiel.agents.engines.graphs import PaddedRows, round_row
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
@@ -57,7 +56,7 @@ from gamespiel.agents.engines.tree_attention import (
     empty_mask,
     register,
 )
-from gamespiel.agents.models.memory_plan import ONE_TILE, TILE
+from gamespiel.agents.models.memory_plan import TILE
 from gamespiel.agents.tokens import Tokens
 
 GATHERED = 4
@@ -85,11 +84,6 @@ CONTINUED_TILE = 16
 class SharedEngine(Engine):
     """Hidden states and logits of a causal language model, with shared beginnings read once.
 
-    Attributes:
-        one_tile: Whether a tree of at most ``ONE_TILE`` tokens is one tile (``kernels``).
-        added_masks: Whether masks are made as numbers to add (``kernels``).
-        graphs: Whether such trees are padded and replayed, without gradients and keys to keep (``kernels``).
-
     Raises:
         UnsupportedModelError: the model's attention is none that can be computed on a tree.
     """
@@ -102,7 +96,6 @@ class SharedEngine(Engine):
             raise UnsupportedModelError(f"reading 'shared': {reason}; allowed: reading 'padded'")
         checkpointing = kwargs.get("gradient_checkpointing", False)
         self._alone = _Alone(model, Budgets(ALONE), gradient_checkpointing=checkpointing)
-        self.one_tile = self.added_masks = self.graphs = False
         layers: list[Any] = layers_of(self.transformer)
         self._layers = len(layers)
         self._feed_forward: nn.Module = layers[-1].mlp  # which has this name in all plain families
@@ -115,14 +108,6 @@ class SharedEngine(Engine):
         transformer = transformer_of(model)
         return None if is_plain(transformer) else describe_family(transformer)
 
-    @property
-    def graphs(self) -> bool:
-        return self._padded_rows is not None
-
-    @graphs.setter
-    def graphs(self, on: bool) -> None:
-        self._padded_rows = PaddedRows(self._run_row, self.model) if on else None
-
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         return group_sequences(sequences, self.budgets.tokens_per_forward if budget is None else budget)
 
@@ -133,7 +118,7 @@ class SharedEngine(Engine):
         self, sequences: Sequence[Tokens], rows: Sequence[int], positions: Sequence[int]
     ) -> Tensor:
         tree = TokenTree.build(sequences)
-        if len(tree.tokens) > WORTH * sum(map(len, sequences)) and not self._find_padded_rows(tree):
+        if len(tree.tokens) > WORTH * sum(map(len, sequences)):
             self.tokens_read += sum(map(len, sequences))
             return self._alone.read(sequences, rows, positions)
         at = [tree.paths[row][position] for row, position in zip(rows, positions, strict=True)]
@@ -228,10 +213,7 @@ class SharedEngine(Engine):
         self, tree: TokenTree, at: Sequence[int], kept: dict[int, KeysValues] | None = None
     ) -> Tensor:
         """Returns hidden states of some of a tree's tokens, by place; ``kept`` takes all keys and values."""
-        if kept is None and (padded_rows := self._find_padded_rows(tree)):
-            self.tokens_read += len(tree.tokens)
-            return padded_rows.read(tree, at, self.device)
-        layout = self._lay_out(tile_tree(tree, self._choose_width(tree, TILE)))
+        layout = self._lay_out(tile_tree(tree, choose_tile_width(tree, TILE, GATHERED)))
         layout.kept = kept
         return self._run_forward(tree.tokens, tree.depths, layout, np.array(at, dtype=np.int64), tree)
 
@@ -250,50 +232,21 @@ class SharedEngine(Engine):
             read = self._to_tensor(rows)
             limit = limit_rows(self._feed_forward, read)
             if tree is not None:
-                width = self._choose_width(tree, ENDING_TILE, rows)
+                width = choose_tile_width(tree, ENDING_TILE, GATHERED, rows)
                 tiles = tile_fresh(tree, rows, np.arange(len(tree.tokens)), width)
                 layout.ending = Ending(self._layers - 1, read, self._lay_out(tiles))
         with self._checkpoint_layers(), limit:
-            states = self._run_transformer(self._to_tensor(ids), self._to_tensor(depths), layout)
-        return states.index_select(0, self._to_tensor(at))
-
-    def _find_padded_rows(self, tree: TokenTree) -> PaddedRows | None:
-        """Returns the reader of padded rows, if there is one and it may read this tree now."""
-        if self._padded_rows is None or torch.is_grad_enabled():
-            return None
-        most = min(ONE_TILE, self.budgets.tokens_per_forward)
-        fits = round_row(len(tree.tokens)) <= most
-        within = self.positions is None or int(tree.depths.max(initial=0)) < self.positions
-        return self._padded_rows if fits and within else None
-
-    def _run_row(self, row: Tensor) -> Tensor:
-        """Returns the hidden states (n, hidden) of the tokens of ``pad_row``."""
-        ids, depths, ends = row.unbind()
-        layout = Layout.build_one_tile(depths, ends)
-        layout.added_masks = self.added_masks
-        return self._run_transformer(ids, depths, layout)
-
-    def _run_transformer(self, ids: Tensor, depths: Tensor, layout: Layout) -> Tensor:
-        """Returns the hidden states (n, hidden) of a row of tokens."""
-        states: Tensor = self.transformer(
-            input_ids=ids[None],
-            position_ids=depths[None],
-            attention_mask=empty_mask(self.device),  # the layout is used instead
-            use_cache=False,
-            tree=layout,
-        ).last_hidden_state
-        return states[0]
-
-    def _choose_width(self, tree: TokenTree, least: int, rows: Indices | None = None) -> int:
-        """Returns the width of tiles for all tokens of a tree, or for ``rows``; see ``choose_tile_width``."""
-        if self.one_tile and len(tree.tokens) <= ONE_TILE:
-            return len(tree.tokens) if rows is None else len(rows)
-        return choose_tile_width(tree, least, GATHERED, rows)
+            states: Tensor = self.transformer(
+                input_ids=self._to_tensor(ids)[None],
+                position_ids=self._to_tensor(depths)[None],
+                attention_mask=empty_mask(self.device),  # the layout is used instead
+                use_cache=False,
+                tree=layout,
+            ).last_hidden_state
+        return states[0].index_select(0, self._to_tensor(at))
 
     def _lay_out(self, tiles: Sequence[Tiles]) -> Layout:
-        layout = Layout.build(tiles, self.device)
-        layout.added_masks = self.added_masks
-        return layout
+        return Layout.build(tiles, self.device)
 
     def _to_tensor(self, indices: Indices) -> Tensor:
         return transfer.send(indices, self.device)

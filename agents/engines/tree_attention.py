@@ -117,7 +117,6 @@ class Layout:
         written: If it is not None, the row's tokens are one of each text, at the places of ``queries``. They
             attend to ``keys`` among the stored tokens, and to those that their own text has in ``written``.
         ending: The tokens that attend in the last layer, if not all do. The others get 0 there.
-        added_masks: Whether ``stored`` and the row are attended to with masks of numbers to add.
     """
 
     parts: list[_Part]
@@ -126,8 +125,7 @@ class Layout:
     kept: dict[int, KeysValues] | None = None
     written: WrittenKeys | None = None
     ending: Ending | None = None
-    added_masks: bool = False
-    _masks: dict[tuple[int, int, int | None, torch.dtype], Tensor] = field(default_factory=dict)
+    _masks: dict[tuple[int, int, int | None], Tensor] = field(default_factory=dict)
 
     @classmethod
     def build(cls, tiles: Sequence[Tiles], device: torch.device) -> Layout:
@@ -138,20 +136,12 @@ class Layout:
         parts = [_Part(*(transfer.send(array, device) for array in part)) for part in tiles]
         return cls(parts, transfer.send(back, device))
 
-    @classmethod
-    def build_one_tile(cls, depths: Tensor, ends: Tensor) -> Layout:
-        """Returns the layout of a whole tree as one tile, from what ``TokenTree`` has of its tokens."""
-        places = torch.arange(len(ends), device=ends.device)
-        at, depth = places[None], depths[None]
-        allowed = (at <= places[:, None]) & (places[:, None] < ends)
-        return cls([_Part(at, at, allowed[None], depth, depth)], places)
+    def mask(self, index: int, groups: int, window: int | None) -> Tensor:
+        """Returns the mask of a part, bool (b, 1, groups * t, k), true = attends.
 
-    def mask(self, index: int, groups: int, window: int | None, dtype: torch.dtype = torch.bool) -> Tensor:
-        """Returns the mask of a part, (b, 1, groups * t, k); layers with the same window share it.
-
-        It is bool, true = attends, or in another type 0 and -inf, which are added to scores.
+        Layers with the same window share it.
         """
-        known = (index, groups, window, dtype)
+        known = (index, groups, window)
         if known not in self._masks:
             part = self.parts[index]
             allowed = part.allowed
@@ -159,11 +149,7 @@ class Layout:
                 before = 0 if self.written is None else self.written.count
                 distance = part.query_depths[:, :, None] + before - part.key_depths[:, None, :]
                 allowed = allowed & (distance < window)
-            mask = allowed.repeat(1, groups, 1)[:, None]
-            if dtype != torch.bool:
-                zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
-                mask = zeros.masked_fill_(~mask, -torch.inf)
-            self._masks[known] = mask
+            self._masks[known] = allowed.repeat(1, groups, 1)[:, None]
         return self._masks[known]
 
 
@@ -220,8 +206,7 @@ def _attend(
     for index, part in enumerate(tree.parts):
         b, t = part.queries.shape
         q, k, v = _gather_tiles(part, queries, keys, values)
-        # PyTorch would make numbers of a bool mask in each layer.
-        mask = tree.mask(index, groups, window, queries.dtype if tree.added_masks else torch.bool)
+        mask = tree.mask(index, groups, window)
         out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scaling)
         out = out.view(b, len(keys), groups, t, size).permute(0, 3, 1, 2, 4)
         outputs.append(out.reshape(b * t, heads, size))

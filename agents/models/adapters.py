@@ -136,8 +136,6 @@ def _make_summed_class() -> type[nn.Module]:
         layer the gradient of the sum costs less than those.
         """
 
-        sums_weights = True
-
         def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             if self.disable_adapters or self.merged or args or kwargs:
                 result: Tensor = super().forward(x, *args, **kwargs)
@@ -152,11 +150,6 @@ def _make_summed_class() -> type[nn.Module]:
             return nn.functional.linear(x, weight, base.bias)
 
     return _SummedLinear
-
-
-def is_summed(layer: nn.Module) -> bool:
-    """Returns whether a layer's adapter is added to its weights."""
-    return getattr(layer, "sums_weights", False)
 
 
 def _is_small(layer: Any) -> bool:

@@ -24,9 +24,6 @@ TILE = 128
 Small tiles gather keys often; large ones attend to keys that they mask.
 """
 
-ONE_TILE = 2048
-"""The most tokens of a tree that is one tile, with the kernels ``one_tile`` and ``graphs``."""
-
 KEPT = 2
 """Tokens that are kept between turns, per token of a forward: there are activations in neither."""
 
@@ -62,7 +59,6 @@ class Load:
         rows_forward: The same without gradients.
         prompt_tokens: Tokens of the longest prompts, to which a token attends.
         tokens_kept: Tokens whose keys and values stay between the turns of conversations.
-        graphs: Whether forwards without gradients are captured (``engines.graphs``).
         keep_checkpoints: Checkpoints kept on disk.
         on_gpu: Whether the memory is a GPU's.
     """
@@ -81,7 +77,6 @@ class Load:
     rows_forward: int = 256
     prompt_tokens: int = 512
     tokens_kept: int = 0
-    graphs: bool = False
     keep_checkpoints: int = 3
     on_gpu: bool = True
 
@@ -113,7 +108,6 @@ class MemoryPlan:
         sampling: Temporary tensors of a layer in a forward without gradients.
         cache: Keys and values of prompts while their actions are sampled, and of conversations between turns.
         sampling_head: Logits of the sampled action positions.
-        graphs: Temporary tensors and states of captured forwards, which are kept; not CUDA's own records.
         context: Outside PyTorch: ``CUDA_CONTEXT`` on a GPU.
         on_disk: One checkpoint.
         kept_on_disk: All checkpoints that are there at once, the one being written included.
@@ -131,7 +125,6 @@ class MemoryPlan:
     sampling: int
     cache: int
     sampling_head: int
-    graphs: int
     context: int
     on_disk: int
     kept_on_disk: int
@@ -139,7 +132,7 @@ class MemoryPlan:
     @property
     def always(self) -> int:
         """Memory that is taken from the first update to the end."""
-        return self.weights + self.adapters + self.gradients + self.optimizer + self.graphs + self.context
+        return self.weights + self.adapters + self.gradients + self.optimizer + self.context
 
     @property
     def updating(self) -> int:
@@ -179,7 +172,6 @@ def plan(load: Load) -> MemoryPlan:
         sampling=sampling(load),
         cache=cache(load),
         sampling_head=sampling_head(load),
-        graphs=graphs(load) if load.graphs and load.on_gpu else 0,
         context=round(CUDA_CONTEXT) if load.on_gpu else 0,
         on_disk=disk,
         kept_on_disk=(load.keep_checkpoints + 1) * disk,
@@ -334,14 +326,6 @@ def sampling(load: Load) -> int:
     return load.tokens_per_forward * (per_token + residual + layout_per_token(load)) + unpacked_layer_bytes(
         load
     )
-
-
-def graphs(load: Load) -> int:
-    """Returns the temporary tensors of the longest captured row, and the states of rows of all sizes."""
-    size = min(ONE_TILE, load.tokens_per_forward)
-    row = replace(load, tokens_per_forward=size, prompt_tokens=size - TILE)  # it attends to itself
-    # Two sizes per doubling have 1 / (1 - 1 / sqrt 2) < 3.5 times the largest; with and without adapters
-    return sampling(row) + 7 * size * load.width * load.architecture.hidden_size
 
 
 def cache(load: Load) -> int:

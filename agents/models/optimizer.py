@@ -24,25 +24,6 @@ class ScaledAdamW(torch.optim.AdamW):
         for group in self.param_groups:
             group.setdefault("lr_scale", 1.0)
 
-    @property
-    def fused(self) -> bool:
-        """Whether a step changes all parameters of a group in one kernel."""
-        return all(group["fused"] for group in self.param_groups)
-
-    @fused.setter
-    def fused(self, on: bool) -> None:
-        for group in self.param_groups:
-            group["fused"] = on or None
-            for parameter in group["params"]:
-                if state := self.state.get(parameter):
-                    state["step"] = state["step"].to(parameter.device if on else "cpu")
-
-    def load_state_dict(self, state_dict: Any) -> None:
-        """Loads what ``state_dict()`` returned; ``fused`` stays as it is here."""
-        fused = self.fused
-        super().load_state_dict(state_dict)
-        self.fused = fused
-
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         scheduled = [group["lr"] for group in self.param_groups]
         try:
@@ -52,9 +33,6 @@ class ScaledAdamW(torch.optim.AdamW):
         finally:
             for group, rate in zip(self.param_groups, scheduled, strict=True):
                 group["lr"] = rate
-            if self.fused:  # such a step does not count as a change of the parameters; see AdapterSets.stamp
-                parameters = [parameter for group in self.param_groups for parameter in group["params"]]
-                torch.autograd.graph.increment_version([p for p in parameters if p.grad is not None])
 
 
 def split_state(state: Mapping[str, Any]) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:

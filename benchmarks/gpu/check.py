@@ -24,12 +24,9 @@ STAGES: Mapping[str, tuple[str, int]] = {
     "numerics": ("numerics", 30),
     "bf16": ("training", 60),
     "nf4": ("training", 50),
-    "variants": ("training", 50),
     "oom": ("training", 15),
     "tiny": ("numerics", 40),
     "five": ("training", 40),
-    "graphs": ("shapes", 70),
-    "shapes": ("shapes", 30),
     "smollm2": ("numerics", 90),
 }
 """Per stage, the module of this package with a function of its name, and about the seconds that it takes.

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import time
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from benchmarks.gpu import models, timing
-from benchmarks.gpu.models import make_learner, make_pass, make_step, make_steps, share_learner, time_passes
-from benchmarks.gpu.shapes import record_forwards, summarize
+from benchmarks.gpu.models import make_learner, make_step, make_steps, share_learner, time_passes
 from benchmarks.gpu.timing import CUDA, Row, attempt, clock, read_memory, release, to_gib
-from gamespiel.agents.engines.kernels import NAMES, using
 from gamespiel.agents.models.memory_plan import plan
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.config import resolve
@@ -52,45 +48,12 @@ def train(options: argparse.Namespace, end_by: float, preset: str, **settings: A
 
 
 def five(options: argparse.Namespace, end_by: float) -> Row:
-    """Returns times of the presets' five games, and the shapes of the forwards."""
+    """Returns times and memory of the presets' five games."""
     options.learner = None
     release()
     algorithm = make_learner(options, models.FIVE)
-    with record_forwards(algorithm) as forwards:
-        row = {"first_step": make_step(algorithm), "steps": make_steps(algorithm, 1, end_by)}
-    return row | {"shapes": summarize(forwards), "memory": read_memory()}
-
-
-def variants(options: argparse.Namespace, end_by: float) -> Row:
-    """Returns passes with each of `ModelSettings.kernels` alone and with all, against those with none."""
-    algorithm = share_learner(options)
-    models.randomise(algorithm.policy)
-    with using(algorithm.policy, ()):
-        expected = make_pass(algorithm, True), models.take_gradient(algorithm.policy)
-    choices: dict[str, tuple[str, ...]] = {"none": (), **{name: (name,) for name in NAMES}, "all": NAMES}
-    row = {
-        choice: attempt(partial(_measure_kernels, algorithm, names, expected))
-        for choice, names in choices.items()
-        if choice == "all" or time.perf_counter() < end_by
-    }
-    # Steps change the weights, so they come after all that is compared.
-    for choice in ("none", "fused_adam", "graphs", "all"):
-        names = choices[choice]
-        row.setdefault(choice, {})["steps"] = attempt(partial(_make_steps, algorithm, names, end_by + 15))
-    return row
-
-
-def _measure_kernels(algorithm: LLMPPO, names: tuple[str, ...], expected: tuple[Tensor, Tensor]) -> Row:
-    with using(algorithm.policy, names):
-        row = time_passes(algorithm)
-        log_probs, gradient = make_pass(algorithm, True), models.take_gradient(algorithm.policy)
-    row["log_prob_difference_max"] = float((log_probs - expected[0]).abs().max())
-    return row | {"gradient_relative": timing.relative_distance(gradient, expected[1])}
-
-
-def _make_steps(algorithm: LLMPPO, names: tuple[str, ...], end_by: float) -> Row:
-    with using(algorithm.policy, names):
-        return make_steps(algorithm, 5 if CUDA else 1, end_by)
+    row = {"first_step": make_step(algorithm), "steps": make_steps(algorithm, 1, end_by)}
+    return row | {"memory": read_memory()}
 
 
 # -- memory ------------------------------------------------------------------------------------------------

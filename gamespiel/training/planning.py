@@ -111,7 +111,6 @@ def parts_table(load: Load, memory: MemoryPlan) -> Grid:
         ("adapters and value head (float32)", memory.adapters),
         ("their gradients", memory.gradients),
         ("optimizer (two moments of each)", memory.optimizer),
-        *([("captured forwards", memory.graphs)] if memory.graphs else []),
         *([("CUDA itself, an estimate", memory.context)] if memory.context else []),
         ("always", memory.always),
     ]
@@ -210,7 +209,6 @@ def load_of(config: Config) -> Load:
         rows_forward=rows,
         prompt_tokens=prompt_tokens,
         tokens_kept=tokens_kept,
-        graphs="graphs" in model.kernels,
         keep_checkpoints=config.run.keep_checkpoints,
         on_gpu=on_gpu,
     )

@@ -16,7 +16,6 @@ from gamespiel.kinds import declaration_of, kind_of
 MAY_CHANGE = (
     "model.model_name",  # the same weights in another place: their content is compared when they are loaded
     "model.gradient_checkpointing",
-    "model.kernels",
     "model.reading",
     "ppo.num_train_steps",
     "ppo.tokens_per_forward",

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from gamespiel import runs
-from gamespiel.agents.engines import kernels
 from gamespiel.agents.models.weights import describe_model
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
@@ -245,9 +244,7 @@ def _learn(
                 console.print(f"  update {state.global_step:,} of {updates:,}  loss {losses[-1]:.3f}")
 
     console.print(f"learning {len(rows):,} answers in {updates:,} updates")
-    # TRL's optimizer is fused, and does not count its changes: kernels might compute with earlier adapters.
-    plain = kernels.using(model.policy, ())
-    with plain, TemporaryDirectory() as unused, warnings.catch_warnings():
+    with TemporaryDirectory() as unused, warnings.catch_warnings():
         # TRL's own default has a name that transformers gives up.
         warnings.filterwarnings("ignore", message=".*gradient_checkpointing.* is deprecated")
         trainer = SFTTrainer(

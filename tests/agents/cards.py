@@ -7,8 +7,6 @@ results can be compared. Kernels, memory and speed are not pretended.
 
 Copies are as asynchronous as CUDA's: until the card has been waited for, a copy that does not wait has values
 that mean nothing.
-
-A graph of CUDA is pretended too: what is captured is computed again in the same memory.
 """
 
 from __future__ import annotations
@@ -104,8 +102,6 @@ class Seen:
         weighing: Whether the memory of new tensors is counted.
         held: Bytes of those that are alive; tensors that share their memory count once.
         peak: The most bytes that were alive.
-        captured: Takes what a graph is to do again, while it is captured.
-        replays: Replays of graphs.
     """
 
     waits: ClassVar[Counter[str]] = Counter()
@@ -113,8 +109,6 @@ class Seen:
     weighing = False
     held = 0
     peak = 0
-    captured: ClassVar[list[Callable[[], None]] | None] = None
-    replays = 0
     _owners: ClassVar[Counter[int]] = Counter()
     _under_way: ClassVar[list[tuple[Tensor, Tensor]]] = []
 
@@ -137,15 +131,13 @@ def _weigh(made: OnCard) -> None:
 def card() -> Iterator[type[Seen]]:
     """Makes ``cuda`` the pretended GPU within the context."""
     Seen.waits.clear()
-    Seen.working, Seen.weighing, Seen.replays = False, False, 0
+    Seen.working = Seen.weighing = False
     swapped = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
     found: dict[str, Callable[[], Any]] = {
         "is_available": lambda: True, "device_count": lambda: 1, "empty_cache": lambda: None,
         "_lazy_init": lambda: None, "current_stream": lambda device=None: _Stream(),
         "is_bf16_supported": lambda including_emulation=True: True,
-        "is_current_stream_capturing": lambda: Seen.captured is not None,  # a CUDA build asks the driver
-        "CUDAGraph": _Graph, "graph": _capture, "graph_pool_handle": lambda: "pool",
         "get_rng_state": lambda device: None, "set_rng_state": lambda state, device: None,
     }  # fmt: skip
     try:
@@ -170,40 +162,6 @@ def _reading_when_loaded() -> Iterator[None]:
     own = policy_module.check_base
     with mock.patch.object(policy_module, "check_base", check):
         yield
-
-
-class _Graph:
-    """Operations that were captured, with the memory of their inputs and results."""
-
-    def __init__(self) -> None:
-        self.work: list[Callable[[], None]] = []
-
-    def replay(self) -> None:
-        Seen.replays += 1
-        for again in self.work:
-            again()
-
-
-@contextmanager
-def _capture(graph: _Graph, pool: str, capture_error_mode: str) -> Iterator[None]:
-    Seen.captured = graph.work
-    try:
-        yield
-    finally:
-        Seen.captured = None
-
-
-def _keep(work: Callable[[], Any], results: Any) -> None:
-    """Lets a graph that is being captured do work again, whose results go where the first ones are."""
-    if Seen.captured is None:
-        return
-
-    def again() -> None:
-        for new, old in zip(tree_leaves(work()), tree_leaves(results), strict=True):
-            if isinstance(new, Tensor) and _find_memory(new) != _find_memory(old):  # no view, not in place
-                old.copy_(new)
-
-    Seen.captured.append(again)
 
 
 def _find_memory(tensor: Tensor) -> int:
@@ -255,8 +213,6 @@ class _Made(TorchFunctionMode):
                 _wait()
             kwargs["device"] = torch.device("cpu")
             made = func(*args, **kwargs)
-            if not isinstance(made, OnCard):
-                _keep(lambda: func(*args, **kwargs), made)
             return made if isinstance(made, OnCard) else OnCard(made)
         return func(*args, **kwargs)
 
@@ -292,10 +248,7 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
         return same[id(x)] if id(x) in same else OnCard(x)
 
     own = tree_map(lambda x: x.own if isinstance(x, OnCard) else x, (args, kwargs))
-    results = func(*own[0], **own[1])
-    if where == "cuda":
-        _keep(lambda: func(*own[0], **own[1]), results)
-    return tree_map(out, results)
+    return tree_map(out, func(*own[0], **own[1]))
 
 
 def _indices(key: Any) -> Any:
@@ -339,8 +292,6 @@ def _copy_later(own: Tensor) -> Tensor:
 
 def _wait() -> None:
     """Counts a wait at the innermost function of the project's own code, and ends copies under way."""
-    if Seen.captured is not None:
-        raise RuntimeError("operation not permitted when stream is capturing")
     for copy, values in Seen._under_way:
         copy.copy_(values)
     Seen._under_way.clear()

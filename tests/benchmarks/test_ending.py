@@ -18,7 +18,7 @@ NEW = Path("runs", "benchmarks")
 
 SMALLEST: dict[str, str] = {
     "matches": "leduc_poker mcts:2x1 mcts:3x1 --games 4",
-    "gpu.check": "--small --stages facts graphs",
+    "gpu.check": "--small --stages facts",
     "coverage": "--families 1",
     "env_speed": "--games leduc_poker goofspiel --seconds 0.01",
     "promotion": "--runs 2",
