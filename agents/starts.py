@@ -8,8 +8,8 @@ from typing import Any
 
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Outcome, Start, TaskSampler
-from task_gym.samplers.automatic import Groups
 from task_gym.samplers.base import State
+from task_gym.samplers.uniform import Uniform
 from task_gym.samplers.unlisting import Unlisting
 from task_gym.wrappers.sampled import sampled
 
@@ -73,7 +73,7 @@ class Starts:
         counted = [outcome.start.replayed for outcome in outcomes if outcome.score is not None]
         self._replayed = sum(counted) / max(1, len(counted))
         self._results = {}
-        if isinstance(self.stages, Groups):
+        if isinstance(self.stages, Uniform):
             for name, success in filter(None, map(self.stages.result_of, outcomes)):
                 self._results.setdefault(name, []).append(success)
 

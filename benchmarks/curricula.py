@@ -1,10 +1,9 @@
 """Compares curricula on five games: `python -m benchmarks.curricula`.
 
 The embedded model learns five games against a random opponent with the same number of decisions. Each
-curriculum draws the games in its own way: all equally often, one after the other, by how open a start is, or
-by how fast a game is learned. The measure is the score on held-out seeds of all games. `--samplers` and
-`--seeds` measure a part, and with `--keep` or `--out` the part takes the place of the same runs in the
-results that are there.
+curriculum draws the games in its own way: all equally often, or one after the other. The measure is the score
+on held-out seeds of all games. `--samplers` and `--seeds` measure a part, and with `--keep` or `--out` the
+part takes the place of the same runs in the results that are there.
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
@@ -40,7 +39,7 @@ GAMES: Mapping[str, int] = {
 THRESHOLD = 0.55
 """The threshold of each stage but the last, for the lower end of the interval over 400 episodes."""
 
-SAMPLERS = ("uniform", "stages", "level_replay", "learning_progress")
+SAMPLERS = ("uniform", "stages")
 
 DECISIONS = 20_000
 
@@ -96,7 +95,7 @@ def learned(sampler: str, seed: int, decisions: int, episodes: int) -> Row:
 def merged(before: Iterable[Row], new: Sequence[Row]) -> list[Row]:
     """Returns all rows in the order of seeds and samplers; earlier ones only if as much was asked of them."""
     kept = [row for row in before if row.get("asked") == new[0]["asked"]]
-    rows = {(row["seed"], SAMPLERS.index(row["sampler"])): row for row in [*kept, *new]}
+    rows = {(row["seed"], row["sampler"]): row for row in [*kept, *new]}
     return [rows[key] for key in sorted(rows)]
 
 

@@ -223,9 +223,7 @@ def _list_rules(config: Config) -> Iterator[tuple[Iterable[str], str]]:
     if not curriculum.stages:
         yield ("curriculum.sampler", *STAGE_KEYS), " without curriculum.stages."
     elif curriculum.sampler != "stages":
-        replays_levels = curriculum.sampler == "level_replay"
-        scores = ["curriculum.success_scores"] if replays_levels else []
-        yield (*STAGE_KEYS, *scores), f" on curriculum.sampler = {curriculum.sampler}."
+        yield STAGE_KEYS, f" on curriculum.sampler = {curriculum.sampler}."
     if not curriculum.replays:
         replay = ("curriculum.failure_buffer_size", "curriculum.max_replays")
         yield replay, " without curriculum.failure_replay_prob."

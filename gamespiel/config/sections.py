@@ -86,8 +86,8 @@ class CurriculumConfig:
         "family; opponent (null: that of env); "
         f"threshold (null: {THRESHOLD:.2f}); min_episodes (null: a window)",
     )
-    sampler: Literal["stages", "uniform", "learning_progress", "level_replay"] = key(
-        "stages", "what draws from the stages: stages, one after the other; the others take them as groups"
+    sampler: Literal["stages", "uniform"] = key(
+        "stages", "what draws from the stages: stages, one after the other; uniform, each equally often"
     )
     promote: Literal["rate", "confidence"] = key(
         "rate", "what must reach the threshold: the success rate, or the lower end of its 95% interval"

@@ -13,8 +13,6 @@ from gamespiel.kinds import declaration_of
 from gamespiel.kinds.base import names_of
 from task_gym.samplers import (
     Failures,
-    LearningProgress,
-    PrioritizedLevelReplay,
     Stage,
     Stages,
     TaskSampler,
@@ -98,10 +96,6 @@ def _make_sampler(config: Config, scores: dict[str | int, float]) -> TaskSampler
     ]
     if section.sampler == "uniform":
         return Uniform(stages, seed=seed, success_scores=scores)
-    if section.sampler == "learning_progress":
-        return LearningProgress(stages, seed=seed, success_scores=scores)
-    if section.sampler == "level_replay":
-        return PrioritizedLevelReplay(stages, seed=seed)
     return Stages(
         stages,
         seed=seed,

@@ -49,7 +49,6 @@ LINE = (
     Metric("time/decisions_per_second", "dec/s", ".0f"),
     Metric("curriculum/name", "stage", "", "curriculum/name"),
     Metric("curriculum/progress", "to_next_stage", ".2f", "curriculum/progress"),
-    Metric("curriculum/levels", "levels", ".0f", "curriculum/levels"),
     Metric("replay/share", "replays", ".2f", "replay/share"),
     Metric("pool/size", "pool", ".0f", "pool/size"),
     Metric("eval/score", "held_out", ".3f", "eval/score"),
@@ -87,9 +86,6 @@ GRID = (
     Metric("curriculum/name", "stage", "", "curriculum/name"),
     Metric("curriculum/progress", "to next stage", ".0%", "curriculum/name"),
     Metric("curriculum/success_rate", "stage success", ".1%", "curriculum/name"),
-    # A run that draws starts again (``level_replay``).
-    Metric("curriculum/levels", "levels kept", ",.0f", "curriculum/levels"),
-    Metric("curriculum/share", "levels again", ".1%", "curriculum/levels"),
     # A run that replays failures.
     Metric("replay/share", "replays", ".1%", "replay/share"),
     Metric("replay/size", "failures kept", ",.0f", "replay/share"),
@@ -104,9 +100,6 @@ GRID = (
     Metric("pool/hardest", "hardest of step", ".0f", "pool/hardest"),
 )
 """Metrics of the live display, as many per row as fit."""
-
-GROUPS = "curriculum/probabilities/"
-"""Before a group's name, the key of the probability with which it is drawn."""
 
 GROUP_SUCCESS = "curriculum/success/"
 """Before a group's name, the key of the success rate of a step's episodes from it."""
@@ -223,7 +216,7 @@ class Dashboard:
         grid = _make_grid(self._metrics, max(1, width // CELL))
         activity = f"step {step + 1} under way: {self._activity}" if self._activity else ""
         parts: list[RenderableType] = [head, Text(activity, style="dim"), grid]
-        if any(name.startswith(GROUPS) for name in self._metrics):
+        if any(name.startswith(GROUP_SUCCESS) for name in self._metrics):
             parts += ["", groups_line(self._metrics)]
         if len(self._rewards) > 1:
             recent = list(self._rewards)[-max(2, width - 30) :]
@@ -273,21 +266,16 @@ class Pace:
 def plain_line(metrics: Metrics, total: int, seconds_left: float | None) -> str:
     """Returns ``step 12/100  reward 0.512  ...  left 0:31``: two spaces between pairs, one within."""
     pairs = [f"{label} {value}" for label, value in _format_metrics(LINE, metrics)]
-    shares = _select_numbers(metrics, GROUPS)
-    if shares and max(shares.values()) > min(shares.values()):
-        most = max(shares, key=lambda name: shares[name])
-        pairs.append(f"most_drawn {_one_line(most)} {shares[most]:.2f}")
     return "  ".join(
         [f"step {int(metrics['step'])}/{total}", *pairs, f"left {format_duration(seconds_left)}"]
     )
 
 
 def groups_line(metrics: Metrics) -> Text:
-    """Returns the success rate of the step's episodes from each group, and how likely a draw of it is."""
-    line, successes = Text("success (share of draws)", style="dim"), _select_numbers(metrics, GROUP_SUCCESS)
-    for name, share in _select_numbers(metrics, GROUPS).items():
-        success = f"{successes[name]:.0%}" if name in successes else "-"
-        line.append(f"  {_one_line(name)} {success} ({share:.0%})", style="not dim")
+    """Returns the success rate of the step's episodes from each group."""
+    line = Text("success", style="dim")
+    for name, success in _select_numbers(metrics, GROUP_SUCCESS).items():
+        line.append(f"  {_one_line(name)} {success:.0%}", style="not dim")
     return line
 
 

@@ -13,7 +13,7 @@ from gamespiel.agents.rollout import ACTION_MASKS
 from gamespiel.agents.starts import Starts
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError
-from task_gym.samplers import Failures, LearningProgress, Stages, Start
+from task_gym.samplers import Failures, Stages, Start, Uniform
 from task_gym.samplers.base import State
 from tests.agents.toys import N_ACTIONS, TEXT, Bandit, Stairs
 
@@ -181,7 +181,7 @@ def test_outcomes_are_told_in_the_order_of_episodes_with_what_was_played() -> No
 
 def test_groups_have_a_success_rate_per_step() -> None:
     """Two of "a", of which one is a success, a fault of "b", and a replay, which is of no group."""
-    starts = Starts(LearningProgress([{"name": "a"}, {"name": "b"}]))
+    starts = Starts(Uniform([{"name": "a"}, {"name": "b"}]))
     drawn = [Start(note=(0,)), Start(note=(0,)), Start(note=(1,)), Start(note=(0,), replayed=True)]
     starts.record(drawn, [info(1.0), info(0.5), info(None), info(1.0)])
     rates = {name: value for name, value in starts.metrics().items() if "success" in name}

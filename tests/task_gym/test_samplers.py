@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,9 +14,7 @@ from hypothesis import strategies as st
 from task_gym.errors import ArgumentError, SamplerError
 from task_gym.samplers import (
     Failures,
-    LearningProgress,
     Outcome,
-    PrioritizedLevelReplay,
     Stage,
     Stages,
     Start,
@@ -37,8 +34,6 @@ def make_stages(promote: str) -> Stages:
 SAMPLERS: dict[str, Callable[[], Any]] = {
     "failures": lambda: Failures(5, 0.5, 3, seed=2),
     "uniform": lambda: Uniform(THREE, seed=3),
-    "progress": lambda: LearningProgress(THREE, seed=3),
-    "levels": lambda: PrioritizedLevelReplay(THREE, seed=3, levels=5),
     "rate": lambda: make_stages("rate"),
     "confidence": lambda: make_stages("confidence"),
 }
@@ -150,11 +145,7 @@ def test_draws_by_priority() -> None:
     assert sum((counts[seed] - n) ** 2 / n for seed, n in expected.items()) < 16.3
 
 
-# -- probabilities by hand, and draws by them --------------------------------------------------------------
-
-
-def level(seed: int, score: float, note: int = 0) -> Outcome:
-    return outcome(Start(1, None, seed, note=(note,)), score)
+# -- the others --------------------------------------------------------------------------------------------
 
 
 def test_uniform_draws_groups_and_not_ids() -> None:
@@ -164,61 +155,7 @@ def test_uniform_draws_groups_and_not_ids() -> None:
     assert abs(sum(start.task_id == 7 for start in starts) - 1000) < 90
     assert all((start.opponent == "first") == (start.task_id != 7) for start in starts)
     assert sampler.task_ids == [(7, 7), (100, 999)]
-    assert sampler.stats() == {"episodes": 0, "probabilities": {"one": 0.5, "many": 0.5}}
-
-
-def test_learning_progress_by_hand() -> None:
-    sampler = LearningProgress(THREE, fast=0.5, slow=0.25, explore=0.4)
-    assert sampler.probabilities() == pytest.approx([1 / 3] * 3)
-    for score in (0.0, 1.0):  # group a: a failure, then a success
-        sampler.record([outcome(Start(1, note=(0,)), score)])
-    # Fast: 0.5 / (1 - 0.5²) = 2/3. Slow: 0.25 / (1 - 0.75²) = 4/7. b and c have no progress.
-    assert sampler.progress() == pytest.approx([2 / 3 - 4 / 7, 0, 0])
-    assert sampler.probabilities() == pytest.approx([0.4 / 3 + 0.6, 0.4 / 3, 0.4 / 3])
-    # A group that is always won, or always lost, has none: both averages are 1, or 0.
-    for score, group in ((1.0, 1), (0.0, 2)):
-        for _ in range(5):
-            sampler.record([outcome(Start(2, note=(group,)), score)])
-    assert sampler.progress()[1:] == pytest.approx([0, 0])
-    # Falling counts as rising does: a success, then a failure. Fast 1/3, slow 3/7.
-    falling = LearningProgress(THREE, fast=0.5, slow=0.25)
-    for score in (1.0, 0.0):
-        falling.record([outcome(Start(1, note=(0,)), score)])
-    assert falling.progress()[0] == pytest.approx(3 / 7 - 1 / 3)
-
-
-def test_level_replay_by_hand() -> None:
-    sampler = PrioritizedLevelReplay(THREE, levels=10, temperature=0.5, staleness=0.2)
-    sampler.record([level(5, 1.0), level(6, 0.5), level(7, 0.0), level(7, 0.0), level(8, 0.7)])
-    # m: 5: (1 + 0.5) / 2 = 0.75, so 0.5. 6: 0.5, so 1. 7: 0.5 / 3, so 1/3. 8: 0.6, so 0.8.
-    # Ranks 3, 1, 4, 2; powers of 1 / 0.5: 1/9, 1, 1/16, 1/4. Ages of 5 episodes: 4, 3, 1, 0.
-    weights = np.array([1 / 9, 1, 1 / 16, 1 / 4])
-    expected = 0.8 * weights / weights.sum() + 0.2 * np.array([4, 3, 1, 0]) / 8
-    assert sampler.probabilities() == pytest.approx(expected)
-
-
-def test_level_replay_draws_the_stored() -> None:
-    sampler = PrioritizedLevelReplay(THREE, levels=4, replay=0.5, temperature=0.5, staleness=0.2)
-    sampler.record([level(5, 1.0), level(6, 0.5), level(7, 0.0), level(8, 0.7)])
-    drawn = [sampler.draw() for _ in range(2000)]
-    stored = Counter(start.seed for start in drawn if start.note == (1,))
-    # The store is full: half of the draws. √(2000 / 4) = 22.4.
-    assert abs(stored.total() - 1000) < 90
-    expected = stored.total() * sampler.probabilities()
-    # 3 degrees of freedom: above 16.3 with p = 0.001.
-    assert sum((stored[seed] - n) ** 2 / n for seed, n in zip((5, 6, 7, 8), expected, strict=True)) < 16.3
-    half = PrioritizedLevelReplay(THREE, levels=8, replay=0.5)
-    half.record([level(5, 1.0), level(6, 0.5), level(7, 0.0), level(8, 0.7)])
-    # Half full: a quarter of the draws. √(1000 · 3 / 16) = 13.7.
-    assert abs(sum(half.draw().note == (1,) for _ in range(1000)) - 250) < 55
-
-
-def test_level_replay_keeps_the_highest_scores() -> None:
-    sampler = PrioritizedLevelReplay(THREE, levels=2)
-    sampler.record([level(5, 0.5), level(6, 1.0), level(7, 0.4), level(8, 0.0)])
-    # 1, 0.5, 0.9, 0.5: the third pushes out the second, and the fourth finds no place.
-    assert [entry[2] for entry in sampler.state_dict()["levels"]] == [5, 7]
-    assert sampler.stats() == {"episodes": 4, "levels": 2, "share": 0.0}
+    assert sampler.stats() == {"episodes": 0}
 
 
 def test_the_share_falls_linearly() -> None:
@@ -252,8 +189,6 @@ def test_draws_follow_from_the_address() -> None:
         (Failures, {"success_scores": {3: True}}, r"success_scores: 3: True was given"),
         (Uniform, {"groups": []}, r"groups: none was given"),
         (Uniform, {"groups": [Stage("a", threshold=0.5)]}, r"group 'a': threshold or min_episodes was given"),
-        (LearningProgress, {"fast": 0.1, "slow": 0.2}, r"0.1, 0.2 were given, allowed: 0 < slow < fast < 1"),
-        (PrioritizedLevelReplay, {"temperature": 0}, r"temperature: 0 was given, allowed: numbers above 0"),
     ],
 )
 def test_arguments_outside_what_is_allowed(kind: Any, arguments: dict[str, Any], message: str) -> None:
@@ -262,16 +197,12 @@ def test_arguments_outside_what_is_allowed(kind: Any, arguments: dict[str, Any],
 
 
 def test_a_state_that_does_not_fit() -> None:
-    failures, replay = Failures(), PrioritizedLevelReplay(THREE)
-    for sampler, smaller, message in (
-        (failures, Failures(1), r"2 failures were given, allowed: at most 1"),
-        (replay, PrioritizedLevelReplay(THREE, levels=1), r"2 levels were given, allowed: at most 1"),
-    ):
-        sampler.record([level(5, 0.0), level(6, 0.5)])
-        with pytest.raises(SamplerError, match=message):
-            smaller.load_state_dict(sampler.state_dict())
+    sampler = Failures()
+    sampler.record([fresh(5, 0.0), fresh(6, 0.5)])
+    with pytest.raises(SamplerError, match=r"2 failures were given, allowed: at most 1"):
+        Failures(1).load_state_dict(sampler.state_dict())
 
 
 def test_samplers_with_one_seed_draw_different_numbers() -> None:
     purposes = {type(make()).purpose for make in SAMPLERS.values()}
-    assert len(purposes) == 5  # two are Stages
+    assert len(purposes) == 3  # two are Stages
