@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -56,7 +57,9 @@ class Journal(Generic[K]):
         self.played: dict[K, Row] = {}
         self.over = False
         self._lock = threading.Lock()
-        whole, _, cut = read_file(file).rpartition(b"\n") if file.exists() else (b"", b"", b"")
+        # Our own, however long it is.
+        content = read_file(file, most=sys.maxsize) if file.exists() else b""
+        whole, _, cut = content.rpartition(b"\n")
         for number, line in enumerate(whole.split(b"\n") if whole else [], 1):
             try:
                 self._take(json.loads(line))
