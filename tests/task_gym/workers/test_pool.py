@@ -166,6 +166,9 @@ def test_episodes_go_to_the_others_if_no_worker_can_be_started_again(
 
     assert play(group.advance, SEEDS, kill) == expected
     assert group.pool.take_counts()[:3] == (1, 3, 3)  # one step each; the second was new
+    end = time.monotonic() + 60
+    while len(launcher.started) < 3 and time.monotonic() < end:  # the new one can come after the last turn
+        time.sleep(0.01)
     launcher.started, launcher.most = [launcher.started[0], launcher.started[2]], 2
     assert play(group.advance, SEEDS, kill) == expected
     assert group.pool.take_counts()[:2] == (1, 3) and len(launcher.started) == 2
