@@ -11,7 +11,7 @@ def quiet(width: int = 120) -> Console:
     return Console(file=io.StringIO(), width=width)
 
 
-def shown(console: Console) -> str:
+def read_console(console: Console) -> str:
     """Returns what a quiet console was given."""
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()

@@ -231,16 +231,10 @@ def _place_model(model: Any, plan: _LoadPlan) -> Any:
 
 
 def _list_files(model_name: str, location: str) -> dict[str, Any]:
-    """Returns where transformers finds the files of a model, which it could wait for: each is looked at."""
+    """Returns where transformers finds the files of a model."""
     path = Path(location).absolute()
-    for file in () if is_hub_name(location) else (path.parent if is_gguf(path) else path).iterdir():
-        if file.suffix in (".jinja", ".json", ".model", ".txt") and file.exists():
-            try:
-                check_ordinary(file, file.stat().st_mode, file.stat().st_size)
-            except OSError as error:
-                raise ModelError(
-                    f"model_name {model_name!r} cannot be loaded: {file.name!r:.100}: {error.strerror}"
-                ) from error
+    if not is_hub_name(location):
+        _check_files(model_name, path.parent if is_gguf(location) else path)
     if not is_gguf(location):
         return {"pretrained_model_name_or_path": location}
     if find_spec("gguf") is None:
@@ -249,6 +243,18 @@ def _list_files(model_name: str, location: str) -> dict[str, Any]:
         )
     # An absolute name: a file of that name in the working directory would be read in its place.
     return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": str(path)}
+
+
+def _check_files(model_name: str, folder: Path) -> None:
+    """Raises ModelError for a pipe, a device or a huge file that transformers would read whole."""
+    for path in folder.iterdir():
+        if path.suffix in (".jinja", ".json", ".model", ".txt") and path.exists():
+            try:
+                check_ordinary(path, path.stat().st_mode, path.stat().st_size)
+            except OSError as error:
+                raise ModelError(
+                    f"model_name {model_name!r} cannot be loaded: {path.name!r:.100}: {error.strerror}"
+                ) from error
 
 
 def _require_complete(settings: ModelSettings, model: Any, info: Mapping[str, Any]) -> Any:

@@ -161,9 +161,13 @@ def make_generation_config(policy: LLMPolicy, config: Config) -> GenerationConfi
 def plain_config(config: Config, dtype: Type) -> Config:
     """Returns the configuration with a base model that is not quantised."""
     model = dataclasses.replace(
-        config.model, use_4bit=False, use_8bit=False, use_nested_quant=False, dtype=dtype,
+        config.model,
+        use_4bit=False,
+        use_8bit=False,
+        use_nested_quant=False,
+        dtype=dtype,
         gradient_checkpointing=False,
-    )  # fmt: skip
+    )
     return dataclasses.replace(evaluation_config(config), model=model)
 
 

@@ -57,7 +57,7 @@ class Journal(Generic[K]):
         self.played: dict[K, Row] = {}
         self.over = False
         self._lock = threading.Lock()
-        # Our own, however long it is.
+        # It is read however long it is: a large evaluation goes on.
         content = read_file(file, most=sys.maxsize) if file.exists() else b""
         whole, _, cut = content.rpartition(b"\n")
         for number, line in enumerate(whole.split(b"\n") if whole else [], 1):

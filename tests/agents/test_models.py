@@ -28,6 +28,7 @@ from gamespiel.agents.models.memory import MemoryLimitError
 from gamespiel.agents.models.weights import WHEELS, ModelError, Wheel, identity
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.tokens.codec import PromptLengthError
+from task_gym.files import MOST
 from task_gym.wrappers import NamedText
 from tests.agents.cards import card
 from tests.agents.families import chatml, gemma, gemma3
@@ -116,16 +117,26 @@ def test_a_damaged_tokenizer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
         panic = Mock(side_effect=PanicException("index out of bounds"))
         patched.setattr(transformers.AutoTokenizer, "from_pretrained", panic)
         load_tokenizer(ModelSettings(str(folder)))
-    make_pipe(folder / "chat_template.jinja")
-    with pytest.raises(ModelError, match=r"'chat_template\.jinja': it is no ordinary file"):
-        load_tokenizer(ModelSettings(str(folder)))
-    (folder / "chat_template.jinja").unlink()
     truncate(40)(folder / "tokenizer.json")
     with pytest.raises(ModelError, match=r"has a damaged JSON file \("):
         load_tokenizer(ModelSettings(str(folder)))
     (folder / "tokenizer.json").unlink()
     with pytest.raises(ModelError, match=r"has no tokenizer; allowed: .* tokenizer\.json beside"):
         load_tokenizer(ModelSettings(str(folder)))
+
+
+def test_only_ordinary_files_of_a_bounded_size_are_read(folder: Path) -> None:
+    """Beside a GGUF file transformers reads some, too. The end of the large file is a hole."""
+    (folder / "model.gguf").touch()
+    whole, gguf = ModelSettings(str(folder)), ModelSettings(str(folder / "model.gguf"))
+    for name, settings in (("chat_template.jinja", whole), ("generation_config.json", gguf)):
+        make_pipe(folder / name)
+        with pytest.raises(ModelError, match=f"cannot be loaded: '{name}': it is no ordinary file"):
+            load_tokenizer(settings)
+        (folder / name).unlink()
+    os.truncate(folder / "tokenizer_config.json", MOST + 1)
+    with pytest.raises(ModelError, match="'tokenizer_config.json': it has more than 1,024 MiB"):
+        load_tokenizer(whole)
 
 
 def test_code_of_a_models_own_is_refused_without_a_question(

@@ -22,7 +22,7 @@ from gamespiel.config import Config, resolve, saved_config
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.training.run import train
-from tests.consoles import quiet, shown
+from tests.consoles import quiet, read_console
 from tests.metrics import timeless
 
 ROOT = Path(__file__).parents[2]
@@ -105,13 +105,13 @@ def train_quietly(config: Config, resume: Path | str | None = None) -> Path:
 def train_aloud(config: Config, resume: Path | str | None = None) -> tuple[Path, str]:
     """Returns the run, and what was shown in a terminal so wide that no line is broken."""
     console = quiet(width=1000)
-    return train(config, resume, console), shown(console)
+    return train(config, resume, console), read_console(console)
 
 
 def evaluate_aloud(options: EvalOptions, width: int = 1000) -> tuple[dict[str, Any], str]:
     """Returns the results, and what was shown."""
     console = quiet(width)
-    return evaluate(options, console), shown(console)
+    return evaluate(options, console), read_console(console)
 
 
 def fork(work: Callable[[], object]) -> int:

@@ -17,7 +17,7 @@ from gamespiel.agents.scoring import scorer
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, presets, resolve, save
 from gamespiel.training import planning
-from tests.consoles import quiet, shown
+from tests.consoles import quiet, read_console
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,7 +27,7 @@ def plan(preset: str, card: str = "", **overrides: str) -> str:
     console = quiet(100)
     given = [(name.replace("__", "."), value) for name, value in overrides.items()]
     planning.show(resolve(preset, overrides=given), card, console)
-    return "\n".join(" ".join(line.split()) for line in shown(console).splitlines())
+    return "\n".join(" ".join(line.split()) for line in read_console(console).splitlines())
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ from task_gym.remote import read_settings
 from task_gym.remote.settings import host_of
 from tests.agents.fake_vllm import FakeVllm
 from tests.agents.toys import make_policy
-from tests.consoles import quiet, shown
+from tests.consoles import quiet, read_console
 from tests.game_gym.test_remote_faults import FAULTS
 from tests.gamespiel.runs import assert_same_run, resume, rows_of, small, steps_of, train_quietly
 from tests.task_gym.remote.stub import Stub
@@ -89,7 +89,7 @@ def test_a_signal_ends_the_wait_for_a_dead_server(
 
     def kill() -> None:
         ends = time.monotonic() + 120
-        while "waiting for it" not in shown(console) and time.monotonic() < ends:
+        while "waiting for it" not in read_console(console) and time.monotonic() < ends:
             time.sleep(0.02)
         signalled.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGTERM)
@@ -105,7 +105,7 @@ def test_a_signal_ends_the_wait_for_a_dead_server(
         patch.setattr(Dashboard, "activity", show)
         train(served_config(run, server, **settings), console=console)
     assert time.monotonic() - signalled[0] < 60.0  # a server is waited for for an hour
-    said = shown(console)
+    said = read_console(console)
     assert caught.value.number == signal.SIGTERM and steps_of(run) == [0, 2]
     assert "waiting for it" in said and "stopped after step 2 of 3" in said
     server.start()

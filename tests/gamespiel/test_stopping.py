@@ -26,7 +26,7 @@ from gamespiel.stopping import Stop, Stopped, asking, interrupting
 from gamespiel.training import callbacks, measures
 from gamespiel.training import run as training
 from gamespiel.training.dashboard import Dashboard
-from tests.consoles import quiet, shown
+from tests.consoles import quiet, read_console
 from tests.gamespiel.runs import (
     ROOT,
     STAGED,
@@ -61,7 +61,7 @@ def signalled(
         patch.setattr(Dashboard, "activity", interrupting)
         with pytest.raises(Stopped) as caught:
             training.train(small(run, **{"run__checkpoint_every": "100"} | more), console=console)
-    return caught.value.number, shown(console)
+    return caught.value.number, read_console(console)
 
 
 def start(run: Path, until: int, **more: str) -> subprocess.Popen[str]:
@@ -162,7 +162,7 @@ def test_ctrl_c_stops_after_the_last_whole_step(
         with pytest.raises(KeyboardInterrupt):
             training.train(small(run, run__checkpoint_every="100"), console=console)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    said = shown(console)
+    said = read_console(console)
     assert f"stopped after step 4 of {STEPS}" in said and said.count("Ctrl-C once more stops at once") == 1
     assert steps_of(run) == [0, 4]
     assert rows_of(run) == rows_of(finished)[:4]

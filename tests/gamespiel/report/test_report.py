@@ -20,9 +20,9 @@ from gamespiel.report.progress import report_progress
 from gamespiel.report.results import name_results
 from gamespiel.report.tables import make_pairs_table, summary_table
 from gamespiel.report.text import format_duration, keep_last_lines, print_json
-from gamespiel.training.dashboard import Dashboard, Pace, plain_line, sparkline
+from gamespiel.training.dashboard import Dashboard, Pace, groups_line, plain_line, sparkline
 from gamespiel.training.measures import pair_scores
-from tests.consoles import quiet, shown
+from tests.consoles import quiet, read_console
 
 METRICS = {
     "rollout/reward": 0.5123,
@@ -75,7 +75,7 @@ def view(dashboard: Dashboard) -> str:
     """Returns the live display, without its styles."""
     console = quiet(80)
     console.print(dashboard._render())
-    return shown(console)
+    return read_console(console)
 
 
 def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
@@ -89,6 +89,13 @@ def test_a_curriculum_is_shown_where_there_is_one(clock: Clock) -> None:
     assert re.search(r"replays +28\.1%.*failures kept +1,000.*mastered +12", body)
 
 
+def test_groups_of_a_step_have_their_success() -> None:
+    """Groups without an episode in the step have none; a name has no controls."""
+    rows = {"curriculum/success/a\x1b": 0.5, "curriculum/success/b": 1.0, "curriculum/episodes": 3}
+    assert groups_line(rows).plain == r"success  a\x1b 50%  b 100%"
+    assert groups_line({}).plain == "success"
+
+
 def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
     """One second per step, a line every two: 1, 3, 5, and 6 because it is the last."""
     console = quiet(40)
@@ -97,11 +104,11 @@ def test_plain_mode_thins_out_but_keeps_first_and_last(clock: Clock) -> None:
             clock.now += 1.0
             dashboard.update({"step": step, **METRICS}, text="not shown")
         dashboard.message("saved [bold]here[/bold]")
-    lines = shown(console).splitlines()
+    lines = read_console(console).splitlines()
     assert [line.split()[1] for line in lines[:-1]] == ["1/6", "3/6", "5/6", "6/6"]
     assert [line.split()[-1] for line in lines[:-1]] == ["0:05", "0:03", "0:01", "0:00"]
     assert lines[-1] == "saved [bold]here[/bold]"
-    assert "\x1b" not in shown(console)
+    assert "\x1b" not in read_console(console)
 
 
 def test_a_long_step_shows_how_far_it_is(clock: Clock) -> None:
@@ -115,7 +122,7 @@ def test_a_long_step_shows_how_far_it_is(clock: Clock) -> None:
         dashboard.update({"step": 1, **METRICS})
         clock.now += 29
         dashboard.activity("turns learned from", 5, 10)
-    lines = shown(console).splitlines()
+    lines = read_console(console).splitlines()
     assert lines[:2] == [
         "step 1/9 under way: 20 of 1,200 episodes played",
         "step 1/9 under way: 40 of 1,200 episodes played",
@@ -130,7 +137,7 @@ def test_a_resumed_runs_first_step_is_not_the_first(clock: Clock) -> None:
         dashboard.activity("turns learned from", 5, 10)
         clock.now += 10
         dashboard.update({"step": 7, **METRICS})
-    lines = shown(console).splitlines()
+    lines = read_console(console).splitlines()
     assert lines[0] == "step 7/9 under way: 5 of 10 turns learned from, each once per pass"
     assert lines[1].startswith("step 7/9  reward") and lines[1].endswith("left 1:20")  # two steps of 40 s
     with Dashboard(9, done=6, console=terminal(), clock=clock) as dashboard:
@@ -145,7 +152,7 @@ def test_the_cursor_comes_back(clock: Clock) -> None:
         dashboard.update({"step": 1})
         dashboard.message("checkpoint \x1b[31mwritten")
         raise KeyboardInterrupt
-    output = shown(console)
+    output = read_console(console)
     assert output.count("\x1b[?25l") == 1 and output.endswith("\x1b[?25h")
     assert "checkpoint \\x1b[31mwritten\n" in output  # above the display
 
@@ -164,7 +171,7 @@ def test_summary_table() -> None:
     console = quiet(80)
     after = {"seat 0": 0.625, "games": "200", "new": 2.0}
     console.print(summary_table({"seat 0": 0.5, "games": "200", "old": 1.0}, after))
-    rows = [line.split() for line in shown(console).splitlines() if line.strip()]
+    rows = [line.split() for line in read_console(console).splitlines() if line.strip()]
     assert rows[0] == ["before", "after", "change"]
     assert rows[2:] == [
         ["seat", "0", "0.500", "0.625", "+0.125"],
@@ -216,13 +223,13 @@ def test_progress_elsewhere_is_lines() -> None:
     now = [0.0]
     console = quiet(60)
     with report_progress(console, "playing 4 games", 4, clock=lambda: now[0]) as on_step:
-        assert shown(console) == "playing 4 games\n"
+        assert read_console(console) == "playing 4 games\n"
         begins, ends = (1, False, 0), (9, True, 1)
         steps = [(4, False, 1), (1, False, 1), (4, False, 2)]
         for seconds, over, turns in [begins, begins, ends, ends, begins, begins, *steps]:
             now[0] += seconds
             on_step(over, turns)
-    assert shown(console).splitlines() == [
+    assert read_console(console).splitlines() == [
         "playing 4 games",
         "  1 of 4 episodes, 1 turn in 0:11, 0:11 left",
         "  2 of 4 episodes, 2 turns in 0:21, 0:21 left",
@@ -251,7 +258,7 @@ def test_differences_are_by_game_and_over_all() -> None:
     console = quiet(80)
     rows = pair_scores(BEFORE, AFTER)
     console.print(make_pairs_table(rows))
-    lines = [line.split() for line in shown(console).splitlines() if line.strip()]
+    lines = [line.split() for line in read_console(console).splitlines() if line.strip()]
     assert lines[0] == ["score", "episodes", "before", "after", "change", "95%", "interval"]
     assert lines[2:4] == [
         ["go", "2", "0.375", "0.625", "+0.250", "-1.000", "…", "+1.000"],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from rich.console import Console
 
-from tests.consoles import quiet, shown
+from tests.consoles import quiet, read_console
 
 WIDTH = 60
 
@@ -23,7 +23,7 @@ def printed(console: Console, program: str = "") -> str:
 
     A program is printed as it is, and the terminal wraps its lines.
     """
-    text = shown(console)
+    text = read_console(console)
     assert "\x1b" not in text  # no colours where nobody sees them
     assert max(map(len, text.replace(program, "").splitlines())) <= WIDTH
     return text

@@ -164,8 +164,9 @@ def _change_machine(number: int) -> None:
     for module, function in ((sys, "getsizeof"), (sys, "getrefcount"), (gc, "collect")):
         _replace(module, function, lambda real: lambda *given: real(*given) + 9 * number)
     sys.setrecursionlimit(sys.getrecursionlimit() + 50 * number)
+    # From half to all of its memory: so what a program counts until there is no more differs.
     memory, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (memory - memory // 14 * (number % 8), most))  # half at most
+    resource.setrlimit(resource.RLIMIT_AS, (memory - memory // 14 * (number % 8), most))
 
 
 def _constant(value: Any, real: object) -> Callable[..., Any]:
@@ -174,7 +175,7 @@ def _constant(value: Any, real: object) -> Callable[..., Any]:
 
 def _change_order_of_files(reverse: bool) -> None:
     class Entries:
-        """What ``os.scandir`` returns, in another order."""
+        """The entries of ``os.scandir``, in another order."""
 
         def __init__(self, entries: Any) -> None:
             with entries:
@@ -314,7 +315,7 @@ def _shuffle_heap(number: int) -> None:
         for place in order[: 7 + number % 5]:
             waiting[place] = None
         _kept.append(waiting)
-    # What a call frees as it ends would leave its place to the program's first, in every world the same.
+    # Objects that this call freed at its end would leave the program's first ones equal places in all worlds.
     _kept.extend((makers, order))
 
 
