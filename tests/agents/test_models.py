@@ -135,7 +135,7 @@ def test_only_ordinary_files_of_a_bounded_size_are_read(folder: Path) -> None:
             load_tokenizer(settings)
         (folder / name).unlink()
     os.truncate(folder / "tokenizer_config.json", MOST + 1)
-    with pytest.raises(ModelError, match="'tokenizer_config.json': it has more than 1,024 MiB"):
+    with pytest.raises(ModelError, match=r"'tokenizer_config\.json': it has more than 1,024 MiB"):
         load_tokenizer(whole)
 
 
