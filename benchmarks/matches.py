@@ -6,8 +6,12 @@ opponent has one seat in each. A pair's mean score (1 for a win, 0.5 for a draw)
 CPU seconds are those of a move; before the games, each opponent makes one that does not count. With
 `--positions` no games are played: both move in as many states of a game between random players.
 
+Are they equally strong? Two one-sided tests (TOST) at 5% say so for every margin from `equal_within` on: the
+90% interval of the score lies within 0.5 ± that margin. 0.1 is some 70 Elo.
+
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`. With ``--keep`` the rows
-join those that are kept; of the same match, the new one is kept.
+join those that are kept; of the same match, the new one is kept. ``--continue`` plays on from that one until
+there are as many games as asked.
 """
 
 from __future__ import annotations
@@ -15,8 +19,9 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -43,6 +48,23 @@ class Played(NamedTuple):
     score: float
     moves: tuple[int, int]
     seconds: tuple[float, float]
+
+
+@dataclass
+class Match:
+    """The games of a match: the first opponent's scores in order, and moves and CPU seconds of both."""
+
+    scores: list[float] = field(default_factory=list)
+    moves: list[int] = field(default_factory=lambda: [0, 0])
+    seconds: list[float] = field(default_factory=lambda: [0.0, 0.0])
+
+    def add(self, games: Iterable[Played]) -> None:
+        """Adds games."""
+        for game in games:
+            self.scores.append(game.score)
+            for which in (0, 1):
+                self.moves[which] += game.moves[which]
+                self.seconds[which] += game.seconds[which]
 
 
 def round_digits(seconds: float) -> float:
@@ -121,43 +143,65 @@ def _pass_chance(state: State, chance: Stream) -> int:
     return player
 
 
-def summarise(games: Sequence[Played]) -> Row:
+def summarise(match: Match) -> Row:
     """Returns the figures of whole pairs."""
-    pairs = [(first.score + second.score) / 2 for first, second in zip(games[::2], games[1::2], strict=True)]
+    games, scores = len(match.scores), match.scores
+    pairs = [(first + second) / 2 for first, second in zip(scores[::2], scores[1::2], strict=True)]
     score = estimate_mean(pairs, (0.0, 1.0))
     low, high = score.interval()
-    moves = [sum(game.moves[which] for game in games) for which in (0, 1)]
-    seconds = [sum(game.seconds[which] for game in games) / moves[which] for which in (0, 1)]
+    # Each side of the 90% interval is a test at 5%.
+    equal_within = max(abs(end - 0.5) for end in score.interval(0.9))
+    seconds = [match.seconds[which] / match.moves[which] for which in (0, 1)]
     return {
-        "games": len(games),
+        "games": games,
         "score": round(score.mean, 4),
         "low": round(low, 4),
         "high": round(high, 4),
-        "draws": sum(game.score == 0.5 for game in games),
-        "seats": [round(2 * sum(game.score for game in games[seat::2]) / len(games), 4) for seat in (0, 1)],
-        "moves_per_game": round(sum(moves) / len(games), 1),
+        "equal_within": round(equal_within, 4),
+        "draws": scores.count(0.5),
+        "seats": [round(2 * sum(scores[seat::2]) / games, 4) for seat in (0, 1)],
+        "moves_per_game": round(sum(match.moves) / games, 1),
         "seconds": [round_digits(own) for own in seconds],
         "times_cheaper": round_digits(seconds[1] / seconds[0]) if seconds[0] else None,
+        "half_points": "".join(f"{2 * one:.0f}" for one in scores),
+        "moves": match.moves,
+        "cpu_seconds": [round(own, 3) for own in match.seconds],
     }
 
 
-def measure(pool: ProcessPoolExecutor, given: argparse.Namespace, opponents: tuple[str, str]) -> Row:
-    """Plays a match, a few pairs at a time until there are enough or it is late."""
+def restore(row: Row) -> Match:
+    """Returns the match of a row that ``summarise`` made.
+
+    Raises:
+        ValueError: the row is older and has no single games.
+    """
+    if "half_points" not in row:
+        raise ValueError("--continue: the kept match has no single games; play it anew, without --continue")
+    scores = [int(digit) / 2 for digit in row["half_points"]]
+    return Match(scores, list(row["moves"]), list(row["cpu_seconds"]))
+
+
+def measure(
+    pool: ProcessPoolExecutor, given: argparse.Namespace, opponents: tuple[str, str], match: Match
+) -> Row:
+    """Plays on in a match, a few pairs at a time until there are enough or it is late."""
     limit = time.monotonic() + 60 * given.minutes
     game = given.game, given.config, opponents
-    games: list[Played] = []
-    while len(games) < given.games and (len(games) < 4 or time.monotonic() < limit):
-        first = given.seed * 100_000 + len(games) // 2
-        pairs = min(given.processes, (given.games - len(games)) // 2)
+    while (played := len(match.scores)) < given.games and (played < 4 or time.monotonic() < limit):
+        first = given.seed * 100_000 + played // 2
+        pairs = min(given.processes, (given.games - played) // 2)
         numbers = [first + pair for pair in range(pairs) for _ in (0, 1)]
-        games += pool.map(play_game, *map(repeat, game), numbers, [0, 1] * pairs)
+        match.add(pool.map(play_game, *map(repeat, game), numbers, [0, 1] * pairs))
+    return {**identify(given, opponents), **summarise(match), "machine": machine()}
+
+
+def identify(given: argparse.Namespace, opponents: tuple[str, str]) -> Row:
+    """Returns what a match is told from others by."""
     return {
         "game": given.game,
         "params": DECLARED[given.game].params(given.config),
         "opponents": list(opponents),
         "seed": given.seed,
-        **summarise(games),
-        "machine": machine(),
     }
 
 
@@ -180,10 +224,7 @@ def measure_moves(given: argparse.Namespace, opponents: tuple[str, str]) -> Row:
             bot.act(view)
             seconds[which] += time.thread_time() - begun
     return {
-        "game": given.game,
-        "params": DECLARED[given.game].params(given.config),
-        "opponents": list(opponents),
-        "seed": given.seed,
+        **identify(given, opponents),
         "positions": given.positions,
         "seconds": [round_digits(own / given.positions) for own in seconds],
         "times_cheaper": round_digits(seconds[1] / seconds[0]) if seconds[0] else None,
@@ -203,7 +244,7 @@ def describe(row: Row) -> str:
     if "games" in row:
         said += (
             f"{row['score']:.3f} ({row['low']:.3f} to {row['high']:.3f}) in {row['games']} games, "
-            f"by seats {row['seats']}; "
+            f"equal within {row['equal_within']:.3f}, by seats {row['seats']}; "
         )
     return said + f"CPU s a move {row['seconds']}, a ratio of {row['times_cheaper']}"
 
@@ -218,6 +259,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--games", type=int, default=200, metavar="N", help="of a match, even [200]")
     parser.add_argument("--minutes", type=float, default=600, help="of a match; then no pair is begun [600]")
     parser.add_argument("--positions", type=int, metavar="N", help="measure moves in N states instead")
+    parser.add_argument("--continue", dest="resume", action="store_true", help="play on from the kept match")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="[1]")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the games [0]")
     given = parse(parser, argv)
@@ -225,20 +267,27 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         parser.error("--games is even and at least 4, --processes at least 1, --seed at least 0")
     if given.positions is not None and given.positions < 1:
         parser.error("--positions is at least 1")
+    rows = rows_there(given.out, NAME)
+    matches = {}
     try:
         variant = load(given.game, given.config)
         for other in given.others:
             make_opponents(variant, (given.first, other), 0)
+            same = identify(given, (given.first, other))
+            before = [row for row in rows if given.resume and is_same_match(row, same)]
+            matches[other] = restore(before[0]) if before else Match()
     except (ValueError, OpponentError) as error:
         parser.error(str(error))
-    rows = rows_there(given.out, NAME)
     for other in given.others:
         move_once(given.game, given.config, (given.first, other))
     # Forked, they have what was loaded. No thread has begun.
     with ProcessPoolExecutor(given.processes, multiprocessing.get_context("fork")) as pool:
         for other in given.others:
-            match = given.first, other
-            row = measure(pool, given, match) if given.positions is None else measure_moves(given, match)
+            opponents = given.first, other
+            if given.positions is None:
+                row = measure(pool, given, opponents, matches[other])
+            else:
+                row = measure_moves(given, opponents)
             print(describe(row), flush=True)
             rows = [*(kept for kept in rows if not is_same_match(kept, row)), row]
     return end({"benchmark": NAME, "rows": rows}, given.out)
