@@ -9,7 +9,6 @@ from __future__ import annotations
 from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
 
 # isort: split
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,10 +19,8 @@ from gymnasium import spaces
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import Schedule
-from stable_baselines3.common.utils import get_device
 from torch import Tensor, nn
 
-from gamespiel.agents.archive import Place, describe_space, make_space, read_archive, write_archive
 from gamespiel.agents.engines import Budgets, Engine, is_small, make_engine, positions_of
 from gamespiel.agents.fields import DECODERS
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, with_changes
@@ -49,7 +46,7 @@ from gamespiel.agents.tokens.answers import (
 from gamespiel.agents.tokens.codec import ChatCodec
 from gamespiel.agents.tokens.constraints import Constraint, FreeText
 from gamespiel.agents.tokens.conversations import ConversationCodec, is_readable
-from task_gym.errors import check_choice
+from task_gym.errors import ArgumentError, check_choice
 
 __all__ = ["LLMPolicy", "MissingMaskError", "MissingNamesError"]
 
@@ -259,45 +256,24 @@ class LLMPolicy(MaskableActorCriticPolicy):
         set_peft_model_state_dict(self.model, parts["adapter"])
         return self.value_head.load_state_dict(parts["value_head"], strict=strict)
 
-    def save(self, path: Place) -> None:
-        """Writes the trained weights and the constructor's arguments to a file that has no pickles."""
-        given = self._get_constructor_parameters()
-        del given["lr_schedule"]  # not a setting of a policy: whoever trains it gives the rates
-        data = given | {name: dataclasses.asdict(given[name]) for name in ("model", "lora")}
-        data |= {name: describe_space(given[name]) for name in ("observation_space", "action_space")}
-        write_archive(path, "LLMPolicy", data, {"policy": self.state_dict()})
-
-    @classmethod
-    def load(cls, path: Place, device: torch.device | str = "auto") -> LLMPolicy:
-        """Returns the policy that ``save`` wrote; no code of the file runs.
-
-        Args:
-            path: The file: a path, or a binary file that is open.
-            device: The policy's device.
+    def save(self, path: Any) -> None:
+        """Stable-Baselines3's own would write a pickle.
 
         Raises:
-            ArgumentError: it is no archive (``gamespiel.agents.archive``), or it is damaged.
+            ArgumentError: always.
         """
-        archive = read_archive(path, "LLMPolicy")
-        data = dict(archive.data)
-        del data["format"], data["kind"]
-        data |= {name: make_space(data[name]) for name in ("observation_space", "action_space")}
-        betas = tuple(data.pop("betas"))
-        policy = cls(lr_schedule=cls._dummy_schedule, device=str(get_device(device)), betas=betas, **data)
-        policy.load_state_dict(archive.tensors["policy"])
-        return policy
+        raise ArgumentError("LLMPolicy.save was called, allowed: LLMPPO.save, which writes the policy too")
 
-    def _get_constructor_parameters(self) -> dict[str, Any]:
-        attributes = (
-            "observation_space", "action_space", "answer", "decode", "think", "max_new_tokens", "temperature",
-            "context_tokens", "critic_lr_multiplier", "weight_decay", "betas", "seed",
-        )  # fmt: skip
-        return {
-            **{name: getattr(self, name) for name in attributes},
-            "lr_schedule": self._dummy_schedule,
-            "model": self.model_settings,
-            "lora": self.lora_settings,
-        }
+    @classmethod
+    def load(cls, path: Any, device: torch.device | str = "auto") -> LLMPolicy:
+        """Stable-Baselines3's own would read a pickle, which runs what its author put in.
+
+        Raises:
+            ArgumentError: always.
+        """
+        raise ArgumentError(
+            "LLMPolicy.load was called, allowed: LLMPPO.load(folder).policy, or gamespiel.load_policy(run)"
+        )
 
     def set_training_mode(self, mode: bool) -> None:
         """Keeps evaluation mode: an action's probability must be the same in all passes."""

@@ -7,7 +7,9 @@ environments, the callbacks of a rollout, the progress bar, and saving.
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -24,11 +26,11 @@ from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
 from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv
 
-from gamespiel.agents import saving
-from gamespiel.agents.archive import Place, describe_system, read_archive
 from gamespiel.agents.collector import OnTurns
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.policy import LLMPolicy
+from gamespiel.agents.runs import checkpoint
+from gamespiel.agents.runs.arguments import describe_arguments, describe_system, make_model
 from gamespiel.agents.self_play import SelfPlay, check_learns
 from gamespiel.agents.starts import check_not_sampled
 from gamespiel.agents.vec_env import TextVecEnv
@@ -36,6 +38,9 @@ from task_gym.errors import ArgumentError
 from task_gym.visible import show_controls
 
 Learner = TypeVar("Learner", bound="EpisodeAlgorithm")
+
+Place = str | Path | io.BufferedIOBase
+"""As Stable-Baselines3 has it. A folder cannot be written to a file that is open."""
 
 
 class EpisodeAlgorithm(OnPolicyAlgorithm):
@@ -177,22 +182,25 @@ class EpisodeAlgorithm(OnPolicyAlgorithm):
     def save(
         self, path: Place, exclude: Iterable[str] | None = None, include: Iterable[str] | None = None
     ) -> None:
-        """Writes the model, without the base and the environments, to a file that has no pickles.
+        """Writes the model, without the base and the environments, to a folder that has no pickles.
 
-        Functions (of schedules), controllers and classes that are not GameSpiel's are left out; ``load`` asks
-        for them.
+        It is a checkpoint (``gamespiel.agents.runs.checkpoint``), whose ``adapter/`` anything reads that
+        reads PEFT. Functions (of schedules), controllers and classes that are not GameSpiel's are left out;
+        ``load`` asks for them.
 
         Args:
-            path: A path, which gets ``.zip`` if it has no ending, or a binary file that is open.
+            path: The folder; an ending ``.zip``, which Stable-Baselines3's callbacks give, is dropped.
             exclude: Is taken for Stable-Baselines3's callers; everything that is written belongs together.
             include: Must be empty: attributes as they are would be pickles.
 
         Raises:
-            ArgumentError: there is something to include, or a setting is no plain data.
+            ArgumentError: there is something to include, the path is an open file, or a setting is no plain
+                data.
+            CheckpointError: the folder has something else, or cannot be written.
         """
         if include := sorted(include or ()):
             raise ArgumentError(f"save: include={include} was given, allowed: nothing")
-        saving.write_model(self, path)
+        checkpoint.save_with_arguments(self, _to_folder(path), describe_arguments(self))
 
     @classmethod
     def load(
@@ -205,21 +213,22 @@ class EpisodeAlgorithm(OnPolicyAlgorithm):
         force_reset: bool = True,
         **kwargs: Any,
     ) -> Learner:
-        """Returns the model that ``save`` wrote; no code of the file runs.
+        """Returns the model that ``save`` wrote; no code of the folder runs.
 
         Args:
-            path: The file, as ``save`` takes it.
+            path: The folder, as ``save`` takes it.
             env: The environments; None for a model that only predicts.
             device: The model's device.
             custom_objects: As ``kwargs``, which come before it.
-            print_system_info: Whether to print the system here and the one on which the file was written.
+            print_system_info: Whether to print the system here and the one on which the folder was written.
             force_reset: Is taken for Stable-Baselines3's callers; every step begins new episodes anyway.
             **kwargs: Constructor's arguments and attributes that replace saved ones: ``learning_rate``,
                 ``ent_coef``, ``kl``, ``policy_class``, ``starts``, ``total_steps``, ``seed``.
 
         Raises:
-            ArgumentError: a hyper-parameter was given, which the saved model has already; code was saved by
-                its name and is not given; or the file is no archive (``gamespiel.agents.archive``).
+            ArgumentError: a hyper-parameter was given, which the saved model has already; or code was saved
+                by its name and is not given.
+            CheckpointError: ``save`` wrote no such folder, or it is damaged, or the base is another one.
         """
         known = {field.name for field in dataclasses.fields(Hyperparameters)} - {"learning_rate", "ent_coef"}
         for name in sorted(known & kwargs.keys()):
@@ -227,25 +236,39 @@ class EpisodeAlgorithm(OnPolicyAlgorithm):
                 f"load: {name}={kwargs[name]!r} was given, and a saved model keeps its hyper-parameters; "
                 "allowed: learning_rate; or make a new LLMPPO, and set_parameters(path) takes the weights"
             )
-        archive = read_archive(path, saving.KIND, suffix="zip")
+        folder = _to_folder(path)
+        data = checkpoint.read_arguments(folder)
         if print_system_info:
-            print(f"here: {describe_system()}there: {show_controls(archive.system)}", end="")
-        model: Learner = saving.make_model(cls, archive, env, device, {**(custom_objects or {}), **kwargs})
+            print(f"here: {describe_system()}\nthere: {show_controls(str(data.get('system')))}")
+        given = {**(custom_objects or {}), **kwargs}
+        model: Learner = make_model(cls, data, env, device, given)
+        checkpoint.load(model, folder)
         return model
 
     def set_parameters(
         self, load_path_or_dict: Any, exact_match: bool = True, device: torch.device | str = "auto"
     ) -> None:
-        """Takes the weights and the optimizer's state from a file that ``save`` wrote, or from a mapping.
+        """Takes the weights and the optimizer's state from a folder that ``save`` wrote, or from a mapping.
 
         Raises:
-            ArgumentError: the file is no archive, or one of something else.
-            RuntimeError: the weights are those of another model, or of other LoRA settings.
+            CheckpointError: ``save`` wrote no such folder, or it is of another model or LoRA settings.
+            RuntimeError: the mapping's weights are those of another model, or of other LoRA settings.
         """
-        if not isinstance(load_path_or_dict, dict):
-            archive = read_archive(load_path_or_dict, saving.KIND, suffix="zip")
-            load_path_or_dict = saving.parameters_of(archive)
-        super().set_parameters(load_path_or_dict, exact_match, device)
+        if isinstance(load_path_or_dict, dict):
+            super().set_parameters(load_path_or_dict, exact_match, device)
+        else:
+            checkpoint.load_weights(self, _to_folder(load_path_or_dict))
+
+
+def _to_folder(path: Place) -> Path:
+    """Returns the folder that is meant by a path of Stable-Baselines3's callers.
+
+    Raises:
+        ArgumentError: it is no path.
+    """
+    if not isinstance(path, str | Path):
+        raise ArgumentError(f"path: {path!r:.80} was given, allowed: the path of a folder")
+    return Path(path).with_suffix("") if Path(path).suffix == ".zip" else Path(path)
 
 
 def check_env(env: Any, self_play: SelfPlaySettings | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,29 +35,15 @@ class ScaledAdamW(torch.optim.AdamW):
                 group["lr"] = rate
 
 
-def split_state(state: Mapping[str, Any]) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
-    """Returns an AdamW's ``state_dict`` as tensors by "PARAMETER.NAME", and its groups as plain data."""
+def write_moments(optimizer: torch.optim.Optimizer, path: Path) -> None:
+    """Writes an AdamW's state to a file without pickles: tensors by "PARAMETER.NAME", and its groups."""
+    state = optimizer.state_dict()
     tensors = {
         f"{parameter}.{name}": tensor.detach().cpu().contiguous()
         for parameter, moments in state["state"].items()
         for name, tensor in moments.items()
     }
-    return tensors, [dict(group) for group in state["param_groups"]]
-
-
-def join_state(tensors: Mapping[str, torch.Tensor], groups: list[dict[str, Any]]) -> dict[str, Any]:
-    """Returns the ``state_dict`` that ``split_state`` took apart."""
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for key, tensor in tensors.items():
-        parameter, _, name = key.partition(".")
-        state.setdefault(int(parameter), {})[name] = tensor
-    return {"state": state, "param_groups": [{**group, "betas": tuple(group["betas"])} for group in groups]}
-
-
-def write_moments(optimizer: torch.optim.Optimizer, path: Path) -> None:
-    """Writes an AdamW's state to a file without pickles."""
-    tensors, groups = split_state(optimizer.state_dict())
-    save_file(tensors, path, metadata={"param_groups": json.dumps(groups)})
+    save_file(tensors, path, metadata={"param_groups": json.dumps(state["param_groups"])})
 
 
 def read_moments(path: Path) -> dict[str, Any]:
@@ -66,6 +52,10 @@ def read_moments(path: Path) -> dict[str, Any]:
     Raises:
         KeyError, ValueError, SafetensorError, OSError: the file is missing, torn or another one.
     """
+    state: dict[int, dict[str, torch.Tensor]] = {}
     with safe_open(path, "pt") as file:
-        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  (no mapping)
-        return join_state(tensors, json.loads((file.metadata() or {})["param_groups"]))
+        for key in file.keys():  # noqa: SIM118  (no mapping)
+            parameter, _, name = key.partition(".")
+            state.setdefault(int(parameter), {})[name] = file.get_tensor(key)
+        groups = json.loads((file.metadata() or {})["param_groups"])
+    return {"state": state, "param_groups": [{**group, "betas": tuple(group["betas"])} for group in groups]}

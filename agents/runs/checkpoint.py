@@ -11,6 +11,10 @@ A checkpoint is a folder ``checkpoints/step-N`` of the run, written whole or not
 - ``snapshots/``: adapters of the magnet and of self-play's pool, if there are any, and those that learn, if
   the result is an average.
 
+``LLMPPO.save`` writes the same folder wherever it is asked to, with one more file:
+
+- ``learner.json``: the constructor's arguments (``gamespiel.agents.runs.arguments``).
+
 There is no generator to save: every random number is addressed by seed, step, episode and turn
 (``gamespiel.agents.sampling.noise``).
 """
@@ -20,16 +24,19 @@ from __future__ import annotations
 from gamespiel.agents import required  # noqa: F401  (raises, with the pip command, without PyTorch)
 
 # isort: split
+import dataclasses
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from gamespiel.agents.learning.divergence import Backoff
 from gamespiel.agents.learning.snapshots import Member, Snapshot
 from gamespiel.agents.models.optimizer import read_moments, write_moments
 from gamespiel.agents.models.weights import WHEELS, identity, share_weights
@@ -39,8 +46,8 @@ from gamespiel.agents.runs.kept import FOLDER as FOLDER
 from gamespiel.agents.runs.kept import CheckpointError as CheckpointError
 from gamespiel.agents.runs.kept import checkpoints as checkpoints
 from gamespiel.agents.runs.kept import find as find
+from gamespiel.agents.runs.kept import finish_move, put
 from gamespiel.agents.runs.kept import prune as prune
-from gamespiel.agents.runs.kept import put
 from gamespiel.agents.runs.kept import remove_after as remove_after
 from gamespiel.agents.runs.kept import require_newest as require_newest
 from gamespiel.agents.runs.kept import step_of as step_of
@@ -51,17 +58,14 @@ from gamespiel.agents.runs.manifest import (
     replace_file,
     write_manifest,
 )
-from gamespiel.agents.saving import describe_adaptation, pool_members, restore_adaptation
+from gamespiel.agents.runs.state import read_state
 from task_gym.errors import SamplerError
 from task_gym.files import free_space, read_json
 
-if TYPE_CHECKING:
-    from gamespiel.agents.ppo import LLMPPO
-from typing import Annotated, NotRequired
+LLMPPO = Any
+"""The learner, whose module is above this one."""
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict
-
+ARGUMENTS = "learner.json"
 SAMPLERS = "samplers.json"
 SNAPSHOTS = "snapshots"
 LEARNER = "learner.safetensors"
@@ -87,20 +91,69 @@ def save(model: LLMPPO, run: Path, facts: Facts | None = None) -> Path:
         CheckpointError: it cannot be written, as on a full disk. Earlier checkpoints are as they were.
     """
     target = run / FOLDER / f"step-{model.step:06d}"
-    partial = target.with_name(f".{target.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
     try:
-        partial.mkdir(parents=True)
-        _write_files(model, partial, facts or Facts())
-        write_manifest(partial)
-        put(partial, target)
+        _write(model, target, facts or Facts())
     except (OSError, SafetensorError) as error:
-        shutil.rmtree(partial, ignore_errors=True)
         raise CheckpointError(
             f"checkpoint: {str(target)!r} cannot be written: {error} ({free_space(run)}); a resumed run "
             "goes on from the newest one that is complete"
         ) from error
     return target
+
+
+def save_with_arguments(model: LLMPPO, folder: Path, arguments: Mapping[str, Any]) -> None:
+    """Writes a checkpoint and the constructor's arguments to a folder, in the place of an earlier one there.
+
+    Raises:
+        CheckpointError: it cannot be written, or has other files than an earlier save's. All is as it was.
+    """
+    if (
+        folder.exists()
+        and not (folder / ARGUMENTS).is_file()
+        and not (folder.is_dir() and not any(folder.iterdir()))
+    ):
+        raise CheckpointError(
+            f"save: {str(folder)!r} was given, which is there; allowed: a new or empty folder, or one that "
+            "`save` has written"
+        )
+    try:
+        _write(model, folder, Facts(), {ARGUMENTS: json.dumps(arguments, indent=2) + "\n"})
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"save: {str(folder)!r} cannot be written: {error} ({free_space(folder)})"
+        ) from error
+
+
+def read_arguments(folder: Path) -> dict[str, Any]:
+    """Returns the arguments that ``save_with_arguments`` wrote.
+
+    Raises:
+        CheckpointError: it wrote nothing there, or the file cannot be read.
+    """
+    finish_move(folder)
+    if not (folder / ARGUMENTS).is_file():
+        raise CheckpointError(
+            f"load: {str(folder)!r} was given, allowed: a folder that `save` has written; a pickle, which "
+            "runs the code that its author put in, is not read"
+        )
+    found: dict[str, Any] = read_json(folder / ARGUMENTS, CheckpointError)
+    return found
+
+
+def _write(model: LLMPPO, target: Path, facts: Facts, more: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Writes a checkpoint, with more files if they are given, whole or not at all."""
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        _write_files(model, partial, facts)
+        for name, text in more.items():
+            (partial / name).write_text(text)
+        write_manifest(partial)
+        put(partial, target)
+    except (OSError, SafetensorError):
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
 
 
 def _write_files(model: LLMPPO, partial: Path, facts: Facts) -> None:
@@ -128,7 +181,7 @@ def _state_text(model: LLMPPO) -> str:
     snapshots: dict[str, Any] = {}
     if model.magnet is not None and model.magnet.snapshot is not None:
         snapshots["magnet"] = {"step": model.magnet.snapshot.step}
-    if members := pool_members(model):
+    if members := _list_members(model):
         snapshots["pool"] = [
             {"step": member.snapshot.step, "games": member.games, "win_rate": member.win_rate}
             for member in members
@@ -140,7 +193,10 @@ def _state_text(model: LLMPPO) -> str:
         "n_updates": model._n_updates,
         "kl_coefficient": model.kl.coefficient,
         "seconds": model.seconds,
-        **describe_adaptation(model),
+        "parts": model.parts,
+        "skipped_in_a_row": model.skipped.in_a_row,
+        "backoff": dataclasses.asdict(model.backoff),
+        "tokens": model.policy.budgets.state_dict(),
         **snapshots,
         "base": _identify_base(model.policy),
     }
@@ -154,10 +210,16 @@ def _save_snapshots(model: LLMPPO, folder: Path) -> None:
         Snapshot.take(model.policy.adapters.learning, model.step).save(folder / LEARNER)
     if model.magnet is not None and model.magnet.snapshot is not None:
         model.magnet.snapshot.save(folder / "magnet.safetensors")
-    for member in pool_members(model):
+    for member in _list_members(model):
         member.snapshot.save(folder / f"pool-{member.snapshot.step:06d}.safetensors")
     if not any(folder.iterdir()):
         folder.rmdir()
+
+
+def _list_members(model: LLMPPO) -> list[Member]:
+    """Returns the snapshots of self-play's pool; none without one."""
+    pool = None if model.self_play is None else model.self_play.pool
+    return [] if pool is None else pool.members
 
 
 def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> None:
@@ -169,8 +231,7 @@ def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> No
     if model.average is not None:
         # If the run kept no average until now, this is its policy.
         model.average.snapshot = Snapshot.take(own, state["step"]) if state["step"] else None
-    if (folder / LEARNER).is_file():
-        Snapshot.load(own, state["step"], folder / LEARNER).put(own)
+    _put_learner(model, folder, state["step"])
     if model.magnet is not None:
         kept = state.get("magnet")
         model.magnet.snapshot = kept and Snapshot.load(own, kept["step"], folder / "magnet.safetensors")
@@ -185,16 +246,20 @@ def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> No
         ]
 
 
+def _put_learner(model: LLMPPO, folder: Path, step: int) -> None:
+    """Gives the policy the adapters that learn, if the checkpoint's result is an average."""
+    if (folder / LEARNER).is_file():
+        own = model.policy.adapters.learning
+        Snapshot.load(own, step, folder / LEARNER).put(own)
+
+
 def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
     """Loads a checkpoint's adapters and value head into a policy of the same model and LoRA settings.
 
     Raises:
         CheckpointError: a file is missing or torn, or was made for another model.
     """
-    try:
-        check_files(checkpoint, _POLICY_FILES)
-    except ManifestError as error:
-        raise _not_whole(checkpoint, error) from error
+    _check_whole(checkpoint, _POLICY_FILES)
     _load_policy(policy, checkpoint)
 
 
@@ -266,18 +331,11 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
     Raises:
         CheckpointError: as ``load_policy`` does.
     """
-    try:
-        check_files(checkpoint)  # before anything of the model is changed
-    except ManifestError as error:
-        raise _not_whole(checkpoint, error) from error
+    _check_whole(checkpoint)  # before anything of the model is changed
     _load_policy(model.policy, checkpoint)
     try:
         state = read_state(checkpoint)
-        moments = read_moments(checkpoint / "optimizer.safetensors")
-        scales = [group["lr_scale"] for group in model.policy.optimizer.param_groups]
-        model.policy.optimizer.load_state_dict(moments)
-        for group, scale in zip(model.policy.optimizer.param_groups, scales, strict=True):
-            group["lr_scale"] = scale  # a setting, not a state: the resumed run may have another one
+        _load_moments(model, checkpoint)
         _load_snapshots(model, checkpoint / SNAPSHOTS, state)
         if model.starts is not None:
             model.starts.load_state_dict(read_json(checkpoint / SAMPLERS, CheckpointError))
@@ -285,13 +343,49 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]
     model._n_updates, model.seconds = state["n_updates"], state["seconds"]
-    restore_adaptation(model, state)
+    model.parts = state["parts"] or model.parts
+    model.skipped.in_a_row = state["skipped_in_a_row"]
+    model.backoff = Backoff(**state["backoff"])
+    model.policy.budgets.load_state_dict(state["tokens"])
     if model.kl.horizon is not None:  # without a horizon the coefficient is a setting
         model.kl.coefficient = state["kl_coefficient"]
 
 
+def load_weights(model: LLMPPO, checkpoint: Path) -> None:
+    """Loads the adapters that learned, the value head and the optimizer's state; counters stay.
+
+    Raises:
+        CheckpointError: as ``load_policy`` does.
+    """
+    _check_whole(checkpoint)
+    _load_policy(model.policy, checkpoint)
+    try:
+        _load_moments(model, checkpoint)
+        _put_learner(model, checkpoint / SNAPSHOTS, model.step)
+    except UNREADABLE as error:
+        raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be read: {error}") from error
+
+
+def _load_moments(model: LLMPPO, checkpoint: Path) -> None:
+    optimizer = model.policy.optimizer
+    scales = [group["lr_scale"] for group in optimizer.param_groups]
+    optimizer.load_state_dict(read_moments(checkpoint / "optimizer.safetensors"))
+    for group, scale in zip(optimizer.param_groups, scales, strict=True):
+        group["lr_scale"] = scale  # a setting, not a state: the resumed run may have another one
+
+
+def _check_whole(checkpoint: Path, names: Iterable[str] | None = None) -> None:
+    """Raises CheckpointError if a checkpoint's files, or some of them, are not as they were written."""
+    try:
+        check_files(checkpoint, names)
+    except ManifestError as error:
+        raise _not_whole(checkpoint, error) from error
+
+
 def _not_whole(checkpoint: Path, error: ManifestError) -> CheckpointError:
     """Returns the error of a checkpoint that is not as it was written, with the newest one that is."""
+    if checkpoint.parent.name != FOLDER:
+        return CheckpointError(f"checkpoint: {str(checkpoint)!r}: {error}")
     run = checkpoint.parent.parent
     earlier = [path for path in checkpoints(run) if path != checkpoint and is_whole(path)]
     before = [path for path in earlier if step_of(path) < step_of(checkpoint)] if earlier else []
@@ -301,107 +395,3 @@ def _not_whole(checkpoint: Path, error: ManifestError) -> CheckpointError:
         else "the run has no whole one before it"
     )
     return CheckpointError(f"checkpoint: {str(checkpoint)!r}: {error}; {offered}")
-
-
-# -- state.json, whose types are checked, whoever wrote it -----------------------------------------------
-
-COUNTS = 10**15
-"""The bound of counters: what is above it was not counted."""
-
-_STRICT = with_config(ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
-
-Count = Annotated[int, Field(ge=0, lt=COUNTS)]
-Step = Annotated[int, Field(ge=-1, lt=COUNTS)]
-Tokens = Annotated[int, Field(ge=1, lt=COUNTS)]
-Share = Annotated[float, Field(ge=0, le=1)] | Annotated[int, Field(ge=0, le=1)]
-
-
-@_STRICT
-class BudgetState(TypedDict):
-    """A token budget."""
-
-    given: Tokens
-    in_force: Tokens
-
-
-@_STRICT
-class BudgetsState(TypedDict):
-    """The two token budgets."""
-
-    tokens_per_forward: BudgetState
-    tokens_per_backward: BudgetState
-
-
-@_STRICT
-class BackoffState(TypedDict):
-    """The reductions of the learning rate after divergence."""
-
-    rate_factor: Annotated[float, Field(gt=0, le=1)] | Annotated[int, Field(gt=0, le=1)]
-    step: Step
-    halvings: Count
-
-
-@_STRICT
-class MagnetState(TypedDict):
-    """The magnet's snapshot."""
-
-    step: Count
-
-
-@_STRICT
-class MemberState(TypedDict):
-    """A snapshot of the pool."""
-
-    step: Count
-    games: Annotated[int | float, Field(ge=0, lt=COUNTS)]
-    win_rate: Share
-
-
-@_STRICT
-class BaseState(TypedDict):
-    """The base model, and the adapters' scale."""
-
-    model_name: str
-    r: Tokens
-    lora_alpha: Annotated[int | float, Field(gt=0)]
-
-
-@_STRICT
-class State(TypedDict):
-    """All of it. A run without a magnet, or without a pool, has no entry for it."""
-
-    step: Count
-    num_timesteps: Count
-    n_updates: Count
-    kl_coefficient: Annotated[int | float, Field(ge=0)]
-    seconds: Annotated[int | float, Field(ge=0, lt=COUNTS)]
-    base: BaseState
-    parts: Tokens | None
-    skipped_in_a_row: Count
-    backoff: BackoffState
-    tokens: BudgetsState
-    threads: NotRequired[Annotated[int, Field(ge=1, le=4096)]]
-    magnet: NotRequired[MagnetState]
-    pool: NotRequired[list[MemberState]]
-
-
-_STATE = TypeAdapter(State)
-
-
-def read_state(checkpoint: Path) -> dict[str, Any]:
-    """Returns what ``state.json`` of a checkpoint has.
-
-    Raises:
-        CheckpointError: it cannot be read, lacks an entry, or has one of another type or out of its range.
-    """
-    path = checkpoint / "state.json"
-    found: dict[str, Any] = read_json(path, CheckpointError)
-    try:
-        _STATE.validate_python(found)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        if first["type"] == "missing":
-            raise CheckpointError(f"{path}: {place} is missing") from error
-        raise CheckpointError(f"{path}: {place} is {first['input']!r:.60}: {first['msg']}") from error
-    return found

@@ -84,11 +84,15 @@ def names_step(place: Path | str) -> bool:
 def _finish_moves(run: Path) -> None:
     """Puts checkpoints in their place whose predecessors of the same step were moved away, before a kill."""
     for partial in (run / FOLDER).glob(".step-*.partial"):
-        target = partial.with_name(partial.name.removeprefix(".").removesuffix(".partial"))
-        old = target.with_name(f".{target.name}.removed")
-        if old.exists() and not target.exists() and (partial / MANIFEST).exists() and is_whole(partial):
-            with suppress(FileNotFoundError):
-                os.replace(partial, target)
+        finish_move(partial.with_name(partial.name.removeprefix(".").removesuffix(".partial")))
+
+
+def finish_move(target: Path) -> None:
+    """Puts a checkpoint in its place whose predecessor was moved away, if a kill came then."""
+    partial, old = target.with_name(f".{target.name}.partial"), target.with_name(f".{target.name}.removed")
+    if old.exists() and not target.exists() and (partial / MANIFEST).exists() and is_whole(partial):
+        with suppress(FileNotFoundError):
+            os.replace(partial, target)
 
 
 def find_whole(run: Path) -> Path:

@@ -13,7 +13,7 @@ from gamespiel import __version__
 from gamespiel.agents.models.weights import read_cached_card, resolve
 from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import hub_name, link_to, render_cell, render_table
-from gamespiel.agents.runs.checkpoint import read_state
+from gamespiel.agents.runs.state import read_state
 from gamespiel.config import InvalidValueError, card_facts
 from gamespiel.deployment.merging import Type, check_output, merge_run
 from gamespiel.kinds import kind_of

@@ -13,7 +13,7 @@ from gamespiel.agents.launch import Launch
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.runs import checkpoint
-from gamespiel.agents.runs.checkpoint import read_state
+from gamespiel.agents.runs.state import read_state
 from gamespiel.assembly import device_of
 from gamespiel.config import Config, InvalidValueError
 from task_gym.processes import count_cores

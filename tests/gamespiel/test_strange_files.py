@@ -14,7 +14,6 @@ import yaml
 pytest.importorskip("torch")
 
 from gamespiel import agents
-from gamespiel.agents.archive import ArchiveError, make_space, read_archive
 from gamespiel.agents.hyperparameters import ModelSettings
 from gamespiel.agents.models.architectures import architecture_of
 from gamespiel.agents.models.loading import load_tokenizer
@@ -158,9 +157,6 @@ def test_only_ordinary_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
         read_bytes(pipe)
     with pytest.raises(OSError, match="it is no ordinary file"):
         Journal(pipe, lambda row: row["seed"])
-    for path in (pipe, pipe.with_suffix(""), Path("/dev/zero")):
-        with pytest.raises(ArchiveError, match="is no ordinary file"):
-            read_archive(path, "LLMPPO", suffix="json")
 
 
 @pytest.mark.parametrize(
@@ -214,18 +210,6 @@ def test_rows_of_parquet_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(parquet.ParquetFile, "iter_batches", None)
     with pytest.raises(TaskGymError, match=r"rows\.parquet has more than 0 MiB"):
         open_source(str(path))
-
-
-@pytest.mark.parametrize(
-    "space",
-    [
-        {"type": "Discrete", "n": 10**30, "start": 0},
-        {"type": "Box", "shape": [10**9, 10**9], "low": 0, "high": 1, "dtype": "float32"},
-    ],
-)
-def test_spaces_of_an_archive(space: dict[str, Any]) -> None:
-    with pytest.raises(ArchiveError, match="no space is"):
-        make_space(space)
 
 
 @pytest.mark.parametrize("length", ["x", float("inf"), None])
