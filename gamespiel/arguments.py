@@ -183,18 +183,6 @@ def _split_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def add_configure_options(parser: ArgumentParser) -> None:
-    """Adds the options of ``gamespiel configure``."""
-    parser.epilog = "What no option answers is asked in the terminal."
-    _option(parser, "model", "NAME", "a preset, OWNER/NAME of the hub, or a folder [tiny]")
-    _option(parser, "games", "NAMES", "names of games, task ids as 0-99, or traces [leduc_poker]")
-    _option(parser, "opponents", "NAMES", "an opponent, or one per stage of a curriculum [random]")
-    _option(parser, "steps", "N", "training steps [preset: as many as the preset has]")
-    _option(parser, "output", "FILE.yaml", "the file to write [mine.yaml]")
-    _flag(parser, "yes", "ask nothing: the rest has its default, in []")
-    _flag(parser, "force", "replace the file if it exists")
-
-
 def add_no_options(parser: ArgumentParser) -> None:
     """Adds nothing: the options of ``gamespiel schema``."""
 

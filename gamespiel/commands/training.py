@@ -1,7 +1,6 @@
 """The commands that make, train and hand on models."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
@@ -160,21 +159,6 @@ def run_vllm_command(args: argparse.Namespace, overrides: Overrides) -> None:
     from gamespiel.deployment.vllm_command import vllm_commands
 
     print("\n".join(vllm_commands(resolved.config, batch_invariant=args.batch_invariant)))
-
-
-def run_configure(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Ask a few questions and write a configuration file."""
-    from gamespiel.terminal.configure import QUESTIONS, TRACES, configure
-
-    given = {name: getattr(args, name) for name, *_ in QUESTIONS}
-    missing = [f"--{name}" for name, text in given.items() if text is None]
-    if args.games == TRACES and args.opponents is None:
-        missing.remove("--opponents")
-    if missing and not args.yes and not sys.stdin.isatty():
-        raise ConfigError(
-            f"without a terminal nobody can be asked: give {', '.join(missing)}, or --yes for their defaults"
-        )
-    configure(given, ask=not args.yes, force=args.force)
 
 
 def run_schema(args: argparse.Namespace, overrides: Overrides) -> None:
