@@ -110,11 +110,6 @@ def without_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> st
     return text[: -len(question)]
 
 
-def with_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> str:
-    """Returns a text of ``without_choices`` with these legal actions and what to answer."""
-    return text + _question_part(choice_lines(legal, names))
-
-
 def hide_choices(text: str, variant: Variant, legal: Sequence[int], names: Sequence[str]) -> str:
     """Returns the observation of a turn with how an action is written in the place of the list.
 

@@ -15,13 +15,14 @@ from game_gym.games import DECLARED
 from game_gym.prompts import render
 from game_gym.text_env import read_unlisted
 from game_gym.tree import build_tree
-from game_gym.wrappers import HideLegalActions, ShuffledActions, UpstreamLayout
+from game_gym.wrappers import UpstreamLayout
 from task_gym.errors import ArgumentError, LayoutError, OptionError
 from task_gym.picture import picture
 from task_gym.wrappers import NamedActions, NamedText
 from tests.game_gym.play import episode, load, make, reach, wrapped
 from tests.game_gym.test_golden import SESSION
 
+ANSWER = "\n\nYour choice (action ID only):"
 KUHN_QUESTION = "\n\nHow to write an action: Pass or Bet.\n\nYour choice (action name only):"
 
 CARD = "[2-9TJQKA][shdc]"
@@ -138,45 +139,20 @@ def test_conversations_of_evaluate_without_the_list() -> None:
     assert "Pass or Bet. Answer with" in refusal_message(variant, 1, list_actions=False)["content"]
 
 
-# -- HideLegalActions: the same text without the list --------------------------------------------------------
-
-
-ANSWER = "\n\nYour choice (action ID only):"
-
-
-hide = functools.partial(wrapped, HideLegalActions)
-
-
 @pytest.mark.parametrize("game", ["leduc_poker", "tic_tac_toe", "chess", "goofspiel", "matrix_rps"])
 @pytest.mark.parametrize("opponent", ["random", "open"])
 def test_the_list_is_left_out_and_nothing_else(game: str, opponent: str) -> None:
-    """By the wrapper, and by ``list_actions=False``, which says in its place how an action is written."""
+    """In its place the text says how an action is written."""
     where = {"game": game, "opponent": opponent, "max_turns": 30}
-    listed, hidden, unlisted = (
-        episode(env, 3) for env in (make(**where), hide(**where), make(**where, list_actions=False))
-    )
-    for record in (hidden, unlisted):
-        assert [entry[1:] for entry in record] == [entry[1:] for entry in listed]
-    for (whole, *_, info), (text, *_), (told, *_) in zip(listed, hidden, unlisted, strict=True):
+    listed, unlisted = (episode(env, 3) for env in (make(**where), make(**where, list_actions=False)))
+    assert [entry[1:] for entry in unlisted] == [entry[1:] for entry in listed]
+    for (whole, *_, info), (told, *_) in zip(listed, unlisted, strict=True):
         if info["legal_actions"]:
             pairs = zip(info["legal_actions"], info["admissible_commands"], strict=True)
             listing = "\n".join(["\n\nLegal Actions:", *(f"  {action} -> {name}" for action, name in pairs)])
-            assert text.endswith(ANSWER) and text.removesuffix(ANSWER) + listing + ANSWER == whole
-            assert told.partition("\n\nHow to write")[0] + ANSWER == text
+            assert told.partition("\n\nHow to write")[0] + listing + ANSWER == whole
         else:
-            assert told == text == whole
-
-
-def test_wrappers_that_rewrite_the_text_go_inside() -> None:
-    inside = HideLegalActions(ShuffledActions(make(game="tic_tac_toe")))
-    text, info = inside.reset(seed=0)
-    assert "->" not in text and info["legal_actions"] == list(range(9))
-    with pytest.raises(LayoutError, match=r"a text that ends .* ends with the list of legal actions, as"):
-        ShuffledActions(hide(game="tic_tac_toe")).reset(seed=0)
-    env = gym.make("GameSpiel-v0", game="leduc_poker")
-    changed = gym.wrappers.TransformObservation(env, lambda text: "Hello. " + text, env.observation_space)
-    with pytest.raises(LayoutError, match=r"begins 'Hello. # Game Rules.* the rules of leduc_poker"):
-        UpstreamLayout(changed).reset(seed=0)
+            assert told == whole
 
 
 # -- UpstreamLayout: the rules in the first turn of an episode only ------------------------------------------
@@ -186,6 +162,13 @@ HEAD = "# Game Rules\n"
 
 
 tell_once = functools.partial(wrapped, UpstreamLayout)
+
+
+def test_wrappers_that_rewrite_the_text_go_outside() -> None:
+    env = gym.make("GameSpiel-v0", game="leduc_poker")
+    changed = gym.wrappers.TransformObservation(env, lambda text: "Hello. " + text, env.observation_space)
+    with pytest.raises(LayoutError, match=r"begins 'Hello. # Game Rules.* the rules of leduc_poker"):
+        UpstreamLayout(changed).reset(seed=0)
 
 
 @pytest.mark.parametrize("game", ["leduc_poker", "tic_tac_toe", "backgammon", "2048"])
@@ -241,6 +224,6 @@ def test_what_is_told_is_rendered(capsys: pytest.CaptureFixture[str]) -> None:
     env = tell_once(game="tic_tac_toe", render_mode="human")
     env.reset(seed=0)
     assert capsys.readouterr().out.startswith(HEAD)
-    env = hide(game="tic_tac_toe", render_mode="rgb_array")
+    env = tell_once(game="tic_tac_toe", render_mode="rgb_array")
     text, _ = env.reset(seed=0)
     assert np.array_equal(env.render(), picture(text))

@@ -1,127 +1,21 @@
-"""Other labels, tensors and returns in place of what a game shows and pays."""
+"""Tensors and returns in place of what a game shows and pays."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 import random
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import pyspiel
 import pytest
-from gymnasium.utils.env_checker import data_equivalence
 
 from game_gym.games import DECLARED
 from game_gym.task import CONFIGS
-from game_gym.wrappers import RawReturns, ShuffledActions, TensorObservation
-from game_gym.wrappers.layouts import shuffled_labels
-from task_gym.errors import ArgumentError, GameError, IllegalActionError
-from tests.game_gym.play import episode, make, pick, wrapped
+from game_gym.wrappers import RawReturns, TensorObservation
+from task_gym.errors import ArgumentError, GameError
+from tests.game_gym.play import episode, make, wrapped
 from tests.game_gym.test_conformance import COMMON
-
-# -- ShuffledActions: another name for the same game in each episode -----------------------------------------
-
-
-shuffle = functools.partial(wrapped, ShuffledActions)
-
-
-def test_labels_are_the_same_on_every_machine() -> None:
-    labels = {0: [3, 1, 5, 4, 0, 2], 7: [0, 3, 1, 5, 2, 4], 2**31: [0, 2, 5, 3, 1, 4]}
-    assert {seed: shuffled_labels(seed, 6).tolist() for seed in labels} == labels
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"game": "leduc_poker"},
-        {"game": "tic_tac_toe", "opponent": "open", "max_turns": 5, "rules": False},
-        {"game": "goofspiel", "params": {"num_cards": 8, "points_order": "random", "players": 2}},
-        {"game": "2048", "reward": "upstream", "max_turns": 40},
-        {"game": "matrix_rps"},
-    ],
-)
-def test_it_is_the_same_game_under_other_ids(arguments: dict[str, Any]) -> None:
-    base, env = make(**arguments), shuffle(**arguments)
-    for seed in range(3):
-        labels = shuffled_labels(seed, base.action_space.n).tolist()
-        theirs, ours = base.reset(seed=seed), env.reset(seed=seed)
-        for turn in itertools.count():
-            text, info = relabel(theirs[0], theirs[-1], labels)
-            assert data_equivalence(ours, (text, *theirs[1:-1], info), exact=True)
-            if "result" in info:
-                break
-            action = pick(theirs[-1]["legal_actions"], turn, seed)
-            theirs, ours = base.step(action), env.step(labels[action])
-
-
-def relabel(text: str, info: dict[str, Any], labels: list[int]) -> tuple[str, dict[str, Any]]:
-    """Returns a turn's text and info with labels for ids."""
-    names = dict(zip(info["legal_actions"], info["admissible_commands"], strict=True))
-    pairs = sorted((labels[action], name) for action, name in names.items())
-    if pairs:
-        state = text.rpartition("\n\nLegal Actions:\n")[0]
-        lines = "\n".join(f"  {label} -> {name}" for label, name in pairs)
-        text = f"{state}\n\nLegal Actions:\n{lines}\n\nYour choice (action ID only):"
-    legal, shown = [label for label, _ in pairs], [name for _, name in pairs]
-    mask = np.zeros_like(info["action_mask"])
-    mask[legal] = 1
-    return text, info | {"action_mask": mask, "legal_actions": legal, "admissible_commands": shown}
-
-
-def test_an_address_has_the_same_labels_whatever_else_may_be_drawn() -> None:
-    alone = shuffle(task_id=200_000_000)
-    among = shuffle(task_ids=[200_000_000, (600_000_000, 600_000_003)])
-    for seed in range(5):
-        text, info = alone.reset(seed=seed)
-        again, wide = among.reset(seed=seed, options={"task_id": 200_000_000})
-        assert again == text and wide["legal_actions"] == info["legal_actions"]
-        # Hex has 121 actions, leduc 3.
-        assert wide["action_mask"].tolist() == info["action_mask"].tolist() + [0] * 118
-        _, reward, *_ = among.step(50)  # beyond leduc's ids: never legal
-        assert reward == -0.01
-
-
-def test_illegal_actions_are_told_in_labels() -> None:
-    env = shuffle(game="leduc_poker")
-    for seed in range(0, 20, 2):  # seat 0, where folding (id 0) is illegal at first
-        text, info = env.reset(seed=seed)
-        fold = shuffled_labels(seed, 3)[0]
-        legal = sorted({0, 1, 2} - {fold})
-        for wrong in (fold, -1, 3, 10**30):
-            again, reward, terminated, _, info = env.step(wrong)
-            message = f"action: {wrong} was given, legal: {legal[0]}, {legal[1]}"
-            assert info["error"] == {"type": "invalid_action", "message": message}
-            assert (again, reward, info["legal_actions"]) == (text, -0.01, legal)
-            env.step(legal[0])  # ends the strikes
-            env.reset(seed=seed)
-        # The forfeit's message is about the position that was given up.
-        for _ in range(3):
-            *_, terminated, _, info = env.step(fold)
-        assert terminated and info["legal_actions"] == []
-        assert info["error"]["message"].endswith(f"legal: {legal[0]}, {legal[1]}")
-    env = shuffle(game="leduc_poker", illegal="raise")
-    env.reset(seed=18)
-    with pytest.raises(IllegalActionError, match=rf" {fold} was .* {legal[0]}, {legal[1]}$"):
-        env.step(fold)
-    assert env.step(legal[0])[-1]["turn"] == 1
-    with pytest.raises(ArgumentError, match=r"'x'.*whole number"):
-        env.step("x")
-
-
-def test_names_that_begin_with_ids_begin_with_labels() -> None:
-    base, env = make(game="backgammon"), shuffle(game="backgammon")
-    _, original = base.reset(seed=1)
-    _, info = env.reset(seed=1)
-    labels = shuffled_labels(1, base.action_space.n)
-    moves = {
-        int(labels[action]): name.split(" - ", 1)[1]
-        for action, name in zip(original["legal_actions"], original["admissible_commands"], strict=True)
-    }
-    assert len(moves) > 5
-    assert info["admissible_commands"] == [f"{label} - {moves[label]}" for label in info["legal_actions"]]
-
 
 # -- TensorObservation: OpenSpiel's tensor in place of the text ----------------------------------------------
 

@@ -18,10 +18,8 @@ import game_gym  # noqa: F401  # registers the environments
 from game_gym import exact
 from game_gym.conversation import refusal_message, system_message, turn_message
 from game_gym.games import TABLE
-from game_gym.prompts import (
-    with_choices,
-    without_choices,
-)
+from game_gym.prompts import without_choices
+from game_gym.spec import choice_lines
 from game_gym.task import decode
 from game_gym.tree import build_tree
 from game_gym.wrappers import EvaluateConversation, UpstreamLayout
@@ -37,10 +35,10 @@ from tests.game_gym.test_conformance import COMMON
 @given(st.text(), st.dictionaries(st.integers(0, 99), st.text(), min_size=1))
 def test_the_list_is_found_whatever_state_and_names_hold(state: str, named: dict[int, str]) -> None:
     legal, names = list(named), list(named.values())
-    assert without_choices(with_choices(state, legal, names), legal, names) == state
+    block = f"\n\nLegal Actions:\n{choice_lines(legal, names)}\n\nYour choice (action ID only):"
+    assert without_choices(state + block, legal, names) == state
     # Also where the state itself ends like a list.
-    doubled = with_choices(with_choices(state, legal, names), legal, names)
-    assert without_choices(doubled, legal, names) == with_choices(state, legal, names)
+    assert without_choices(state + block + block, legal, names) == state + block
 
 
 # -- GameSpielText-v0: replies in, the same game out ---------------------------------------------------------

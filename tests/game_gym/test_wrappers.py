@@ -14,17 +14,15 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from game_gym.wrappers import (
     EvaluateConversation,
-    HideLegalActions,
     MixedOpponents,
     RawReturns,
-    ShuffledActions,
     TensorObservation,
     UpstreamLayout,
 )
 from task_gym.errors import ArgumentError
 from task_gym.samplers import Failures, Stage, Stages
 from task_gym.wrappers import (
-    ChatObservation,
+    Conversation,
     Curriculum,
     DictObservation,
     FailureReplay,
@@ -34,7 +32,6 @@ from task_gym.wrappers import (
 )
 from tests.game_gym.play import finish
 from tests.task_gym.scripts import Script, turn
-from tests.task_gym.test_chat import words
 
 Wrap = Callable[[Any], Any]
 
@@ -45,10 +42,6 @@ def encode(text: str) -> list[int]:
 
 def tokens(env: Any) -> Any:
     return TokenObservation(env, encode, 4096, 256, 256)
-
-
-def chat(env: Any) -> Any:
-    return ChatObservation(env, system="Play.", turns=3, budget=1000, count=words)
 
 
 def curriculum(env: Any) -> Any:
@@ -62,29 +55,27 @@ def replay(env: Any) -> Any:
 ONE: dict[str, Wrap] = {
     "dict": DictObservation,
     "named": NamedActions,
-    "chat": chat,
+    "conversation": Conversation,
     "tokens": tokens,
     "zero-centred": ZeroCentredReward,
     "curriculum": curriculum,
     "replay": replay,
     "tensor": TensorObservation,
     "upstream layout": UpstreamLayout,
-    "hidden": HideLegalActions,
-    "shuffled": ShuffledActions,
     "raw": RawReturns,
     "mixed": lambda env: MixedOpponents(env, {"random": 1.0, "first": 1.0}),
 }
 SEVERAL: dict[str, Wrap] = {
-    "dict of shuffled chat": lambda env: DictObservation(chat(UpstreamLayout(ShuffledActions(env)))),
-    "dict of shuffled tensor": lambda env: DictObservation(TensorObservation(ShuffledActions(env))),
+    "conversation of names": lambda env: Conversation(NamedActions(UpstreamLayout(env))),
+    "dict of tensor": lambda env: DictObservation(TensorObservation(env)),
     "dict of tokens, nothing told twice": lambda env: DictObservation(
-        tokens(HideLegalActions(UpstreamLayout(ZeroCentredReward(env))))
+        tokens(UpstreamLayout(ZeroCentredReward(env)))
     ),
-    "chat of a curriculum of replays": lambda env: chat(curriculum(replay(env))),
+    "conversation of a curriculum of replays": lambda env: Conversation(curriculum(replay(env))),
 }
 ALL = {**ONE, **SEVERAL}
 #: Those whose spec has a sampler that learns from both the environment and the one made again.
-SAMPLED = {"curriculum", "replay", "chat of a curriculum of replays"}
+SAMPLED = {"curriculum", "replay", "conversation of a curriculum of replays"}
 
 every = pytest.mark.parametrize("wrap", ALL.values(), ids=ALL)
 
@@ -167,10 +158,9 @@ KUHN = {"id": "GameSpiel-v0", "game": "kuhn_poker"}
 @pytest.mark.parametrize(
     ("wrap", "arguments", "message"),
     [
-        (HideLegalActions, CARTPOLE, "HideLegalActions: .*Box.*, allowed: text observations"),
-        (lambda _: HideLegalActions(Script(turn("a"))), KUHN, "Script.* allowed: GameSpiel-v0"),
+        (UpstreamLayout, CARTPOLE, "UpstreamLayout: .*Box.*, allowed: text observations"),
+        (lambda _: UpstreamLayout(Script(turn("a"))), KUHN, "Script.* allowed: GameSpiel-v0"),
         (UpstreamLayout, {**KUHN, "rules": False}, "rules=False was given, allowed: rules=True"),
-        (ShuffledActions, {**KUHN, "id": "GameSpielText-v0"}, "UnicodeText.*Discrete"),
         (TensorObservation, CARTPOLE, "TensorObservation: .*Box.*, allowed: text observations"),
         (RawReturns, CARTPOLE, r"RawReturns: .*CartPole.* was given, allowed: GameSpiel-v0 and"),
         (EvaluateConversation, KUHN, r"seeding='openenv' was given, allowed: seeding=\"evaluate\""),

@@ -15,7 +15,6 @@ from task_gym.contract import CLOSING
 from task_gym.errors import ArgumentError, TokenError
 from task_gym.spaces import UnicodeText
 from task_gym.wrappers import (
-    ChatObservation,
     DictObservation,
     NamedActions,
     NumericInfo,
@@ -123,7 +122,7 @@ def test_what_it_wraps_has_texts_and_a_mask() -> None:
     with pytest.raises(ArgumentError, match="NamedActions: an environment without action_masks"):
         NamedActions(gym.make("CodeTrace-v0"))
     with pytest.raises(ArgumentError, match="NamedActions: an environment with observations in"):
-        NamedActions(ChatObservation(gym.make("GameSpiel-v0", game="kuhn_poker")))
+        NamedActions(DictObservation(gym.make("GameSpiel-v0", game="kuhn_poker")))
     with pytest.raises(ArgumentError, match="NamedActions: an environment that does not name its actions"):
         NamedActions(Script(turn("a"))).reset()
 
