@@ -210,14 +210,6 @@ def add_watch_options(parser: ArgumentParser) -> None:
     _option(parser, "delay", "S", "seconds between turns [0]", float, default=0.0)
 
 
-def add_trace_options(parser: ArgumentParser) -> None:
-    """Adds the options of ``gamespiel trace``."""
-    _option(parser, "task_id", "N", "the task; drawn if it is not given", int)
-    _option(parser, "level", "N", "draw a task of this level, 1 … 10", int)
-    _option(parser, "family", "NAME", "draw a task of this family")
-    _option(parser, "seed", "N", "the seed of the draw", int)
-
-
 def add_replay_options(parser: ArgumentParser) -> None:
     """Adds the options of ``gamespiel replay``."""
     _add_place(parser)

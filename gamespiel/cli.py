@@ -54,7 +54,6 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "games": (showing.run_games, arguments.add_games_options, False),
         "play": (showing.run_play, arguments.add_play_options, False),
         "watch": (showing.run_watch, arguments.add_watch_options, False),
-        "trace": (showing.run_trace, arguments.add_trace_options, False),
         "serve": (showing.run_serve, arguments.add_serve_options, False),
     },
 }

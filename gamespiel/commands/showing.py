@@ -54,13 +54,6 @@ def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
     )  # fmt: skip
 
 
-def run_trace(args: argparse.Namespace, overrides: Overrides) -> None:
-    """Say what a program prints, and see the scores."""
-    from gamespiel.terminal.trace import trace
-
-    trace(task_id=args.task_id, level=args.level, family=args.family, seed=args.seed)
-
-
 def run_replay(args: argparse.Namespace, overrides: Overrides) -> None:
     """Write a page that replays recorded episodes."""
     from gamespiel.replay.page import write_page

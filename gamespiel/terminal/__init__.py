@@ -1,1 +1,1 @@
-"""Commands for people at a terminal: list games, play one, watch a policy, trace a program."""
+"""Commands for people at a terminal: list games, play one, watch a policy."""

@@ -83,10 +83,7 @@ def play(
 
 def _make_game(config: EnvConfig, checkpoint: Path | None, console: Console) -> gym.Env[Any, Any]:
     if config.env_type != GAMES:
-        raise ConfigError(
-            f"env.env_type: {config.env_type!r} was given, allowed: {GAMES!r}; "
-            "gamespiel trace asks about programs"
-        )
+        raise ConfigError(f"env.env_type: {config.env_type!r} was given, allowed: {GAMES!r}")
     measured = declaration_of(config).evaluation_keys(config)
     if measured != config:  # with nobody else to play, every seat would be the person's
         notice = f"env.opponent = 'self' is for training: you play against {measured.opponent}"

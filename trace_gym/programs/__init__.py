@@ -1,1 +1,1 @@
-"""Sources of programs to trace. ``python -m trace_gym.programs`` describes the builtin programs."""
+"""Sources of programs to trace."""

@@ -12,7 +12,6 @@ from task_gym.errors import AdmissionError, TaskIdError
 from tests.trace_gym import golden
 from trace_gym.admission.measure import Measured
 from trace_gym.programs import builtin
-from trace_gym.programs.__main__ import main
 from trace_gym.programs.builtin import LEVELS, NAMES, generate, ids_of, make
 from trace_gym.programs.builtin.levels import level_of, points
 
@@ -120,24 +119,3 @@ def test_points_worked_out() -> None:
 )
 def test_misses(level: int, measured: Measured, misses: tuple[int, int]) -> None:
     assert level_of(level).misses(measured) == misses
-
-
-# -- python -m trace_gym.programs --------------------------------------------------------------------------
-
-
-def test_the_command_shows_a_program_or_a_row_for_each_family(capsys: pytest.CaptureFixture[str]) -> None:
-    task_id = ids_of(2, "stdin")[3]
-    assert main(["--show", str(task_id)]) == 0
-    made = make(task_id)
-    shown = capsys.readouterr().out
-    assert shown.startswith(f"task {task_id}: stdin, level 2, ")
-    assert shown.endswith(
-        f"{made.program.code}\ninput:\n{made.program.stdin}\noutput:\n{made.measured.stdout}"
-    )
-    assert main(["--level", "2", "--samples", "3"]) == 0
-    words = [line.split()[:1] for line in capsys.readouterr().out.splitlines()]
-    assert [word for [word] in filter(None, words) if word in NAMES] == list(NAMES)
-    with pytest.raises(SystemExit) as exit_:
-        main(["--samples", "0"])
-    assert exit_.value.code == 2
-    assert "--samples: 0 was given, allowed: 1 and more" in capsys.readouterr().err
