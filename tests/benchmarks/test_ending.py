@@ -23,11 +23,14 @@ SMALLEST: dict[str, str] = {
     "env_speed": "--games leduc_poker goofspiel --seconds 0.01",
     "promotion": "--runs 2",
     "scores": "--games goofspiel --agents random --episodes 1",
+    "trace_learning": "--traces 3 --threads 1 --ppo.num_train_steps=2 --ppo.batch_size=4 --ppo.ppo_epochs=1 "
+    "--env.task_ids=[[0,319]]",
     "trace_scores": "--families sorting --tasks 2",
+    "train_speed": "--model tiny --repetitions 1",
 }
 """Benchmarks that are quick with their smallest settings."""
-OTHERS = {"advantages", "curricula", "learning_speed", "scale", "trace_learning", "train_speed"}
-"""Benchmarks that train or take long. Other files test their parts."""
+OTHERS = {"advantages", "curricula", "learning_speed", "scale"}
+"""Benchmarks that draw a picture or take long. Other files test them or their parts."""
 
 
 def sample(argv: Sequence[str], number: float = 1, draw: ending.Draw | None = None) -> dict[str, Any]:
@@ -78,20 +81,6 @@ def test_keep_overwrites_the_kept_files_from_any_directory(
         "sample.json": f"{line}\n".encode(), "sample.png": b"a picture of 7", "another.json": b"untouched"
     }  # fmt: skip
     assert list(cwd.iterdir()) == []
-
-
-def test_a_place_of_ones_own(cwd: Path) -> None:
-    (cwd / "old.json").mkdir()  # a folder, whatever it is called
-    for option, given, path in (
-        ("--out", "new/folder", "new/folder/sample.json"),
-        ("--output", "new/mine.json", "new/mine.json"),
-        ("--out", "old.json", "old.json/sample.json"),
-    ):
-        for number in range(2):
-            sample([option, given], number, picture)
-            assert json.loads((cwd / path).read_text())["number"] == number
-            assert (cwd / path).with_suffix(".png").read_text() == f"a picture of {number}"
-    assert not (cwd / "runs").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,13 @@
-"""The benchmarks of traces: their parts, and a run that is far too short to learn anything."""
+"""The parts of the benchmark of learning from traces."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import pytest
 
-from benchmarks import trace_learning
 from benchmarks.trace_learning import HiddenProgram, configuration
-from benchmarks.trace_scores import measured
 from gamespiel.config import ConfigError
 
 
@@ -51,36 +47,3 @@ def test_the_hidden_program_is_hidden_and_the_rest_is_as_it_was() -> None:
         right = info["admissible_commands"].index(trace.truth)
         assert hidden.step(right)[1:3] == plain.step(right)[1:3] == (1.0, True)
     assert len(before) == 1  # what stands before the outputs is the same for every program
-
-
-@pytest.mark.trains
-def test_a_short_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = [
-        "--ppo.num_train_steps=2",
-        "--ppo.batch_size=4",
-        "--ppo.ppo_epochs=1",
-        "--env.task_ids=[[0, 319]]",
-    ]
-    found = trace_learning.main(["--traces", "3", "--threads", "1", "--out", str(tmp_path / "new"), *small])
-    printed = capsys.readouterr().out.splitlines()
-    assert json.loads(printed[-1]) == found == json.loads((tmp_path / "new/trace_learning.json").read_text())
-    assert list(found["arms"]) == ["shown", "hidden"]
-    for name, arm in found["arms"].items():
-        assert arm["decisions"] == 8 and len(arm["rewards"]) == 2
-        assert sum(line.startswith(f"{name}: step ") for line in printed) == 2
-        for mode in ("sampled", "greedy"):
-            for found_share in (arm[mode], arm["untrained"][mode]):
-                assert found_share["share"][0] == pytest.approx(found_share["right"] / 3, abs=1e-4)
-    # The best constant is right at least once in three traces.
-    assert found["constant"]["right"] >= 1 and 1 / 8 <= found["uniform"] <= 1 / 4
-    assert found["settings"]["ppo"]["batch_size"] == 4 and found["held_out"]["traces"] == 3
-
-
-@pytest.mark.trains
-@pytest.mark.sample
-def test_a_row_of_scores() -> None:
-    row = measured("sorting", 2)
-    # Nothing is never right: a program without output is no task.
-    assert row["replies"]["empty"] == {"affine": 0.0, "exact": 0.0, "lines": 0.0}
-    assert (row["family"], row["tasks"], set(row["choices"])) == ("sorting", 2, {"random", "words"})
-    assert 1 / 8 <= row["choices"]["random"][0] <= 1 / 4

@@ -1,13 +1,7 @@
-"""The benchmarks of speed: their calculations, and a run that is far too short to measure anything."""
+"""The calculations of the benchmarks of speed."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import pytest
-
-from benchmarks import train_speed
 from benchmarks.scale import summarise
 from benchmarks.train_speed import compare
 
@@ -21,22 +15,6 @@ def test_readings_are_compared_by_decision() -> None:
 
     found = compare({"shared": steps(2, 4, 20), "padded": steps(2, 6, 10)})
     assert found == {"ppo_epochs_1": {"collect_seconds": 2.0, "update_seconds": 3.0, "seconds": 2.67}}
-
-
-@pytest.mark.trains
-def test_a_short_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(train_speed, "apart", lambda work, *given: work(*given))
-    results = train_speed.main(["--model", "tiny", "--repetitions", "1", "--out", str(tmp_path)])
-    printed = capsys.readouterr().out.splitlines()
-    assert json.loads(printed[-1]) == results == json.loads((tmp_path / "train_speed.json").read_text())
-    assert list(results["steps"]["tiny"]) == ["shared", "padded"]
-    for reading, found in results["steps"]["tiny"].items():
-        assert found["reading"] == reading
-        assert list(found["steps"]) == ["ppo_epochs_1", "ppo_epochs_4"]
-        assert all(step["seconds"] > 0 for step in found["steps"].values())
-    assert results["padded_over_shared"]["tiny"].keys() == {"ppo_epochs_1", "ppo_epochs_4"}
 
 
 def test_a_row_leaves_the_first_step_out() -> None:

@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import io
 import re
-import runpy
 import shlex
 import shutil
 import subprocess
@@ -39,17 +38,6 @@ PLACEHOLDER = "NAME"
 PRINTING = ["README.md", "docs/start.md", "docs/concepts.md", "docs/own.md"]
 SESSIONS = [*PRINTING, *(f"docs/{name}.md" for name in ("python", "wrappers", "curriculum", "affinetes"))]
 """Pages whose Python blocks are one session; the blocks of other pages are tested in tests/docs."""
-
-
-QUICK = (
-    "python train.py --help ppo",
-    "python eval.py --checkpoint RUN --exact",
-    "python eval.py --checkpoint RUN --num_episodes 100 --opponent mcts:100",
-    "python eval.py --model.model_name tiny --env.game leduc_poker",
-    "python eval.py --agent mcts:100 --opponent random --num_episodes 100",
-    "python eval.py --env trace --agent echo --num_episodes 500",
-)
-"""Commands of README that take less than a minute."""
 
 
 def read(page: str) -> str:
@@ -194,34 +182,6 @@ def test_readme_is_short_and_its_commands_are_tested() -> None:
     rows = re.findall(r"^\| [^|]+ \| `([^`]+)` \| .*\]\(docs/", head, re.MULTILINE)
     assert "](docs/start.md)" in head
     assert len(rows) == 4 and set(rows) <= set(LINES)
-    assert [line for line in QUICK if line not in commands("README.md")] == []
-
-
-@pytest.mark.trains
-@pytest.mark.parametrize(
-    "line", [pytest.param(line, marks=pytest.mark.sample if "--exact" in line else ()) for line in QUICK]
-)
-@pytest.mark.usefixtures("one_thread")
-def test_quick_commands_run(
-    line: str,
-    tmp_path: Path,
-    finished: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """In this process, which has imported everything. Only help, which is quick, is a process of its own."""
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(finished, "RUN")
-    _, script, *arguments = shlex.split(line)
-    shutil.copy(ROOT / script, script)
-    if "--help" in arguments:
-        subprocess.run([sys.executable, script, *arguments], check=True, capture_output=True)
-        return
-    monkeypatch.setattr(sys, "argv", [script, *arguments])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(script, run_name="__main__")
-    assert ended.value.code == 0
-    assert "written to " in capsys.readouterr().out
 
 
 @pytest.mark.trains

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import traceback
@@ -23,7 +24,6 @@ from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.training.run import train
 from tests.consoles import quiet, read_console
-from tests.metrics import timeless
 
 ROOT = Path(__file__).parents[2]
 STEPS = 12
@@ -149,6 +149,14 @@ def assert_repeated(run: Path, copy: Path, step: int) -> None:
 def steps_of(run: Path) -> list[int]:
     """Returns the steps of a run's checkpoints."""
     return [int(path.name.removeprefix("step-")) for path in checkpoint.checkpoints(run)]
+
+
+_OF_THE_MACHINE = re.compile(r"(time|machine)/.*|seconds")
+
+
+def timeless(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a step's metrics without those that the clock and the machine decide."""
+    return {key: value for key, value in row.items() if not _OF_THE_MACHINE.fullmatch(key)}
 
 
 def rows_of(run: Path) -> list[dict[str, Any]]:

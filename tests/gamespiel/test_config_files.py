@@ -27,7 +27,6 @@ from gamespiel.config.schema import SECTION_OF
 from gamespiel.config.yaml_text import read_yaml, write_yaml
 from gamespiel.kinds.traces.declaration import DECLARATION
 
-ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 FILES = Path(__file__).parents[1] / "data" / "configs"
 
 
@@ -183,14 +182,6 @@ def test_trace_keys_become_arguments_of_the_environment() -> None:
     assert DECLARATION.arguments(env) == expected | {"listed": True}
     by_name = dataclasses.replace(env, answer="name")
     assert DECLARATION.arguments(by_name) == expected | {"listed": False}
-
-
-def test_general_defaults() -> None:
-    """The defaults that the same people know: value-loss weight, checkpoints, window, buffer, temperature."""
-    config = Config()
-    assert (config.ppo.vf_coef, config.ppo.temperature, config.run.checkpoint_every) == (0.1, 0.7, 500)
-    assert (config.curriculum.progression_window, config.curriculum.failure_buffer_size) == (100, 1000)
-    assert config.lora.target_modules == ALL_LINEAR
 
 
 # -- round trips ---------------------------------------------------------------------------------------------

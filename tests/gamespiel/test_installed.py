@@ -130,18 +130,11 @@ def copy_tracked(folder: Path) -> None:
 
 
 @pytest.mark.launch
-def test_a_checkout_trains_without_links(tmp_path: Path) -> None:
+def test_a_checkout_needs_no_link(tmp_path: Path) -> None:
     """Windows and some archives have none; an older checkout may have a text file in the link's place."""
     clone = tmp_path / "clone"
     copy_tracked(clone)
     assert not [path for path in clone.rglob("*") if path.is_symlink()]
-    train = "train.py --env.game kuhn_poker --ppo.batch_size 4 --ppo.num_train_steps 1 --run.eval_games 0"
-    done = subprocess.run(
-        [sys.executable, "-P", *train.split(), "--run.num_threads", "1", "--output_dir", "run"],
-        cwd=clone, env={**os.environ, "PYTHONPATH": str(clone)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert (clone / "run" / "summary.json").is_file()
     (clone / "gamespiel" / "agents").write_text("../agents")
     code = "import gamespiel.agents.ppo as ppo; print(ppo.__file__)"
     printed = [sys.executable, "-c", code]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from gamespiel.config import resolve
 from gamespiel.training import reporting
 from gamespiel.training.reporting import FAILURES, Report, ReportWriter, check_reports, describe_run
 from task_gym.errors import MissingPackageError
-from tests.gamespiel.runs import rows_of, small, train_aloud, train_quietly
+from tests.gamespiel.runs import rows_of, small, train_quietly
 
 SHORT = {"ppo__num_train_steps": "3", "run__eval_games": "0", "run__exact_every": "0"}
 
@@ -38,16 +39,18 @@ class Kept:
     def close(self) -> None:
         self.closed += 1
 
+    def make(self, first: int) -> Report:
+        return Report(self.log, self.add_text, self.close)
 
-def written(report: Kept, steps: int) -> list[str]:
+
+def refuse(first: int) -> Report:
+    raise RuntimeError("there is no API key")
+
+
+def written(make: Callable[[int], Report], steps: int) -> list[str]:
     """Returns the messages of a writer that reports so many steps."""
     said: list[str] = []
-    writer = ReportWriter(
-        "wandb",
-        lambda first: Report(report.log, report.add_text, report.close),
-        lambda: "a game",
-        said.append,
-    )
+    writer = ReportWriter("wandb", make, lambda: "a game", said.append)
     logger = Logger(None, [writer])
     for step in range(1, steps + 1):
         logger.record("step", step)
@@ -60,32 +63,19 @@ def written(report: Kept, steps: int) -> list[str]:
 
 def test_rows_and_some_games_are_reported_and_failures_are_said() -> None:
     report = Kept()
-    assert written(report, 26) == []
+    assert written(report.make, 26) == []
     assert report.rows[:2] == [(1, {"a/b": 0.5, "name": "easy"}), (2, {"a/b": 1.0, "name": "easy"})]
     assert report.texts == [(1, "game: a game"), (25, "game: a game")]
     assert (len(report.rows), report.closed) == (26, 1)
     failing = Kept(failing=range(2, 4))
-    assert written(failing, 5) == ["report_to wandb: OSError: no route to host; the run goes on"]
+    assert written(failing.make, 5) == ["report_to wandb: OSError: no route to host; the run goes on"]
     assert [step for step, _ in failing.rows] == [1, 4, 5]
     useless = Kept(failing=range(2, 100))
-    said = written(useless, 20)
+    said = written(useless.make, 20)
     assert len(said) == 2 and said[1].endswith("no route to host; it is no longer asked")
     assert useless.calls == 1 + FAILURES
-
-
-@pytest.mark.trains
-@pytest.mark.sample
-def test_a_report_that_cannot_be_made_ends_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: Any) -> Report:
-        raise RuntimeError("there is no API key")
-
-    monkeypatch.setitem(reporting.LIBRARIES, "wandb", refuse)
-    monkeypatch.setattr(reporting, "check_reports", lambda config: None)
-    monkeypatch.setattr("gamespiel.training.run.check_reports", lambda config: None)
-    more = SHORT | {"ppo__num_train_steps": "1", "run__report_to": "wandb"}
-    run, said = train_aloud(small(tmp_path / "run", **more))
-    assert len(rows_of(run)) == 1
-    assert "report_to wandb: RuntimeError: there is no API key; the run goes on" in said
+    # One that cannot be made ends no run either.
+    assert written(refuse, 1) == ["report_to wandb: RuntimeError: there is no API key; the run goes on"]
 
 
 def test_a_missing_library_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

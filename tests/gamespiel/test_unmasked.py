@@ -144,9 +144,6 @@ def test_nothing_but_illegal_replies_gives_every_game_up(
     assert row.tokens_per_reply == len(reply) and row.length == replies
 
 
-# -- the model's own replies -------------------------------------------------------------------------------
-
-
 # -- results and table -------------------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ from gamespiel.agents.runs.manifest import replace_file
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, import_own_modules, resolve, saved_config
 from gamespiel.environments import workers
-from gamespiel.environments.making import make_envs, make_played_envs
+from gamespiel.environments.making import make_played_envs
 from gamespiel.kinds.base import answers_of
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED
@@ -57,26 +57,6 @@ def parts_everywhere() -> Iterator[None]:
         patch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.0)
         yield
     workers.close_pools()
-
-
-def search_config(folder: Path, threads: int | None, **more: str) -> Config:
-    """Returns the small configuration against a small search, of two steps."""
-    return small(folder, run__env_threads="null" if threads is None else str(threads), **SEARCHED | more)
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        pytest.param({"env__opponent": "mcts-python:6x2"}, marks=pytest.mark.families),
-        pytest.param({"env__game": "leduc_poker", "model__dtype": "bfloat16"}, marks=pytest.mark.trains),
-    ],
-    ids=["in Python", "bfloat16"],
-)
-def test_threads_change_no_bit(more: dict[str, str], tmp_path: Path) -> None:
-    first, *others = [train_quietly(search_config(tmp_path / f"{n}", n, **more)) for n in (1, 4, None)]
-    for run in others:
-        assert_same_run(run, first)
-    assert torch.get_num_threads() == 1  # run.num_threads, whatever the searches use
 
 
 LEDUC = {"env__game": "leduc_poker", "run__eval_games": "0", "run__exact_every": "0"}
@@ -144,24 +124,9 @@ def test_parts_where_a_search_may_be_drawn(tmp_path: Path, monkeypatch: pytest.M
         assert parts_of(small(tmp_path, env__game="othello", curriculum__stages=staged)) == parts
 
 
-def test_parts_follow_from_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.6)
-    for game, opponent, episodes, parts in (
-        ("liars_dice", "mcts", 32, 1),  # upstream's budget, at most 3.2 ms per move: 0.1 s in a round of 32
-        ("othello", "mcts", 1, 2),  # 3.8 s
-        ("othello", "mcts:40x3", 32, 2),  # 120 of 20,000 rollouts: 23 ms, 0.73 s in a round
-        ("othello", "mcts:40x3", 16, 1),
-        ("othello", "mcts:5x1", 512, 1),  # 1 ms, 0.49 s in a round
-        ("othello", '{"random": 3, "mcts:40x3": 1}', 32, 1),  # a quarter of 0.73 s
-        ("hex", "mcts:50x2", 32, 1),  # 11x11 by default: 100 of 50,000 rollouts of 2.15 s, 4 ms
-    ):
-        config = small(tmp_path, env__game=game, env__opponent=opponent)
-        assert make_envs(config.env, episodes).parts == parts, (game, opponent, episodes)
-
-
 @pytest.fixture(scope="module")
 def search_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_quietly(search_config(tmp_path_factory.mktemp("searched") / "run", 2))
+    return train_quietly(small(tmp_path_factory.mktemp("searched") / "run", run__env_threads="2", **SEARCHED))
 
 
 @pytest.mark.trains
@@ -171,6 +136,7 @@ def test_a_resumed_run_may_have_other_threads(search_run: Path, tmp_path: Path) 
     config = saved_config(search_run)
     config = dataclasses.replace(config, run=dataclasses.replace(config.run, env_threads=4, output_dir=None))
     assert_same_run(train_quietly(config, resume=run), search_run)
+    assert torch.get_num_threads() == 1  # run.num_threads, whatever the searches use
 
 
 @pytest.mark.trains

@@ -96,14 +96,6 @@ def test_echo_is_right_where_the_literals_are_the_output(tmp_path: Path) -> None
         assert sampled["all"]["by_scoring"]["lines"][0] == (1.0 if expected else 0.5)
 
 
-def test_scoring_says_which_score_is_paid() -> None:
-    seeds = trace_seeds(0, 3)
-    for scoring in ("affine", "exact", "lines"):
-        env = KIND.player.make_reply_env(config([*LEVEL_1, ("env.scoring", scoring)]).env)
-        for episode in play_replies(env, "echo", seeds):
-            assert episode.total_reward == episode.info["score"] == episode.info["by_scoring"][scoring]
-
-
 # -- choices -----------------------------------------------------------------------------------------------
 
 

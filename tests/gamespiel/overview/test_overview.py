@@ -21,14 +21,12 @@ from gamespiel.overview.plots import (
     draw_groups,
     find_shares,
     group_seeds,
-    learning_curve,
     read_curve,
     running_mean,
 )
 from gamespiel.overview.reading import Run, describe_run, find_runs, is_locked, read_run
 from task_gym.stats import wilson
 from tests.gamespiel.runs import small, train_quietly
-from tests.task_gym.test_files import files_of_at_most
 
 pytestmark = [pytest.mark.trains, pytest.mark.sample]
 
@@ -216,19 +214,6 @@ def test_games_early_and_late() -> None:
 
 
 # -- the learning curve ------------------------------------------------------------------------------------
-
-
-def write(path: Path, rows: list[dict[str, object]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def test_without_space_the_last_picture_remains(tmp_path: Path) -> None:
-    path, png = write(tmp_path / "metrics.jsonl", []), tmp_path / "curve.png"  # of a run without steps, too
-    png.write_bytes(b"older")
-    with files_of_at_most(1000), pytest.raises(OSError, match=r"File too large: '.*/curve\.png'"):
-        learning_curve(path, png)
-    assert png.read_bytes() == b"older"
 
 
 def test_running_mean() -> None:
