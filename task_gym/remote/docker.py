@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from task_gym.errors import BackendError
-from task_gym.remote.client import load_env
 from task_gym.remote.settings import Container
 
 LABEL = "gamespiel"
@@ -294,9 +293,20 @@ def _watch(path: str, name: str, host: str | None) -> None:
 
 
 def _load(container: Container, name: str, **arguments: Any) -> str:
-    """Lets affinetes start or find the container; returns its address."""
+    """Lets affinetes start or find the container, without its log; returns its address.
+
+    It is imported here, because it patches asyncio in all the process.
+    """
+    log = logging.getLogger("affinetes")
+    import affinetes
+
     hosts = [container.host] if container.host else None
-    env = load_env(mode="docker", container_name=name, hosts=hosts, cleanup=False, **arguments)
+    load = affinetes.load_env  # which imports the rest, and sets the logger's level
+    log.setLevel(logging.CRITICAL)
+    try:
+        env = load(mode="docker", container_name=name, hosts=hosts, cleanup=False, **arguments)
+    finally:
+        log.setLevel(logging.ERROR)
     _loaded.append(env)  # it may hold a tunnel to another machine
     return str(env._backend._http_executor.base_url)
 

@@ -90,8 +90,7 @@ def _running() -> asyncio.AbstractEventLoop:
     global _loop
     with _lock:
         if _loop is None:
-            # asyncio's own, whatever the process uses elsewhere: affinetes can patch no other (uvloop's).
-            _loop = asyncio.SelectorEventLoop()
+            _loop = asyncio.new_event_loop()
             threading.Thread(target=_loop.run_forever, name="task_gym.remote", daemon=True).start()
         return _loop
 

@@ -102,7 +102,7 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
     Raises:
         ArgumentError: an argument is unknown, missing or outside what is allowed, or this system has no
             locks on files for mode "docker".
-        BackendError: the package ``affinetes`` is not installed.
+        BackendError: mode "docker" was given, and the package ``affinetes`` is not installed.
     """
     values = _known(given)
     mode = "url" if values["mode"] is None else values["mode"]
@@ -122,17 +122,17 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
                 "(fcntl) that tell when a container is free; allowed: Linux and macOS, or mode 'url' with a "
                 "container that you start: docker run -p 8000:8000 IMAGE"
             )
+        if find_spec("affinetes") is None:
+            raise BackendError(
+                "mode: 'docker' was given, and affinetes, which starts containers, is not installed; "
+                "pip install 'gamespiel[affinetes]', or mode 'url' with a container that you start"
+            )
         container, base_url = _container(values, kind), ""
     elif isinstance(base_url, str) and has_password(base_url):
         raise ArgumentError(f"base_url: {PASSWORD}")
     elif not isinstance(base_url, str) or not _is_address(base_url):
         raise ArgumentError(
             f"base_url: {base_url!r} was given, allowed: the address of a server, as 'http://127.0.0.1:8000'"
-        )
-    if find_spec("affinetes") is None:
-        raise BackendError(
-            "backend: 'affinetes' was given, whose package is not installed; allowed: 'local', or "
-            "pip install 'gamespiel[affinetes]'"
         )
     return Settings(base_url.rstrip("/"), float(timeout), container)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -34,8 +33,6 @@ from tests.task_gym.remote.stub import (
     slow,
     status,
 )
-
-pytest.importorskip("affinetes")
 
 
 @pytest.fixture
@@ -261,33 +258,13 @@ def test_upstreams_goofspiel_is_a_fault_from_the_first_turn_on(stub: Stub) -> No
     assert "no legal actions in goofspiel, whose moves are simultaneous: upstream's cannot" in info["fault"]
 
 
-OTHER_LOOPS = """
-import asyncio, sys
-import gymnasium as gym
-import game_gym
+def test_a_loop_runs_in_the_thread_already(stub: Stub) -> None:
+    """As in a notebook."""
 
-class Policy(asyncio.DefaultEventLoopPolicy):
-    def new_event_loop(self):  # as uvloop's, whose loops affinetes cannot patch
-        made.append(super().new_event_loop())
-        return made[-1]
+    async def main() -> None:
+        assert play(remote(stub))[3]["result"] == "win"
 
-made = []
-asyncio.set_event_loop_policy(Policy())
-
-async def main():  # as in a notebook, whose loop runs
-    env = gym.make("GameSpiel-v0", task_id=200000000, backend="affinetes", base_url=sys.argv[1])
-    env.reset(seed=0)
-    assert env.step(1)[4]["result"] == "win"
-    await asyncio.sleep(0)
-
-asyncio.run(main())
-assert len(made) == 1, "the remote calls have a loop of asyncio's own"
-"""
-
-
-@pytest.mark.launch
-def test_another_loop_runs_in_the_process(stub: Stub) -> None:
-    subprocess.run([sys.executable, "-c", OTHER_LOOPS, stub.url], check=True)
+    asyncio.run(main())
 
 
 def test_a_forfeit_of_another_seat_places_it_last() -> None:

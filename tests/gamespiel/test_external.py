@@ -111,7 +111,6 @@ def test_ctrl_c_gives_up_what_is_under_way_and_keeps_the_rest(
     with ExitStack() as stack:
         there: list[tuple[str, str]] = []
         if whole_game:
-            pytest.importorskip("affinetes")
             pytest.importorskip("uvicorn")
             there = [("env.env_mode", "url"), ("env.base_url", stack.enter_context(served()))]
         whole = run(stub, tmp_path / "whole", *there, whole_game=whole_game)
@@ -187,7 +186,6 @@ def test_episodes_are_played_together(stub: ModelStub, tmp_path: Path) -> None:
 
 @pytest.mark.launch
 def test_a_server_plays_the_same_games(stub: ModelStub, tmp_path: Path) -> None:
-    pytest.importorskip("affinetes")
     pytest.importorskip("uvicorn")
     stub.answer = chatty
     here = run(stub, tmp_path / "here")

@@ -27,7 +27,7 @@ from gamespiel.measure.options import EvalOptions
 from gamespiel.stopping import Stopped
 from gamespiel.training.dashboard import Dashboard
 from gamespiel.training.run import train
-from task_gym.errors import ArgumentError
+from task_gym.errors import ArgumentError, BackendError
 from task_gym.remote import read_settings
 from task_gym.remote.settings import host_of
 from tests.agents.fake_vllm import FakeVllm
@@ -314,6 +314,13 @@ def test_an_address_with_a_password_is_refused_and_not_shown() -> None:
         read_settings({"base_url": "http://h", "timeout": 10**400}, "game")
 
 
+def test_only_containers_need_affinetes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("task_gym.remote.settings.find_spec", lambda name: None if name == "affinetes" else 1)
+    assert read_settings({"base_url": "http://h"}, "game").base_url == "http://h"
+    with pytest.raises(BackendError, match=r"mode: 'docker' was given, and affinetes, .* is not installed"):
+        read_settings({"mode": "docker"}, "game")
+
+
 def test_a_containers_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("affinetes")
     monkeypatch.setenv("CHUTES_API_KEY", "s3cret")
@@ -327,7 +334,6 @@ def test_a_containers_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.trains
 def test_training_continues_through_all_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails in every way, at resets and at steps: what it played to the end is learned from."""
-    pytest.importorskip("affinetes")
     monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
     stub = Stub()
     # "other seat" is none for a caller in seat 1, and "refused" is none at a reset.

@@ -46,14 +46,7 @@ from gamespiel.serving.trace_processes import TraceProcesses
 
 
 @pytest.fixture(scope="module")
-def games(server: str) -> str:
-    pytest.importorskip("affinetes")
-    return server
-
-
-@pytest.fixture(scope="module")
 def traces() -> Iterator[str]:
-    pytest.importorskip("affinetes")
     with serving(ServeOptions(env="trace", port=0)) as (url, _):
         yield url
 
@@ -303,25 +296,26 @@ def shown(record: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     ]
 
 
-def assert_served_as_local(games: str, **arguments: Any) -> None:
+def assert_served_as_local(server: str, **arguments: Any) -> None:
     seed = arguments.pop("seed")
     here = make(**arguments)
-    there = make(backend="affinetes", mode="url", base_url=games, **arguments)
+    there = make(backend="affinetes", mode="url", base_url=server, **arguments)
     assert shown(episode(there, seed)) == shown(episode(here, seed))
 
 
 @pytest.mark.parametrize("game", mark_samples(TABLE, SAMPLE))
-def test_a_served_game_equals_the_local_one(game: str, games: str) -> None:
-    assert_served_as_local(games, task_id=TABLE.index(game) * 100_000_000 + 4, seed=4, max_turns=200)
+def test_a_served_game_equals_the_local_one(game: str, server: str) -> None:
+    assert_served_as_local(server, task_id=TABLE.index(game) * 100_000_000 + 4, seed=4, max_turns=200)
 
 
-def test_a_game_that_is_cut_a_search_and_upstreams_rewards_are_those_of_local_play(games: str) -> None:
-    assert_served_as_local(games, task_id=TABLE.index("hearts") * 100_000_000 + 1, seed=7, max_turns=12)
-    assert_served_as_local(games, task_id=LEDUC, seed=2, opponent="mcts:20x2", reward="upstream", rules=False)
+def test_a_game_that_is_cut_a_search_and_upstreams_rewards_are_those_of_local_play(server: str) -> None:
+    assert_served_as_local(server, task_id=TABLE.index("hearts") * 100_000_000 + 1, seed=7, max_turns=12)
+    paid = {"reward": "upstream", "rules": False}
+    assert_served_as_local(server, task_id=LEDUC, seed=2, opponent="mcts:20x2", **paid)
 
 
-def test_illegal_actions_are_counted_here(games: str) -> None:
-    env = make(task_id=LEDUC, backend="affinetes", base_url=games)
+def test_illegal_actions_are_counted_here(server: str) -> None:
+    env = make(task_id=LEDUC, backend="affinetes", base_url=server)
     local = make(task_id=LEDUC)
     for played in (env, local):
         played.reset(seed=1)
@@ -333,8 +327,8 @@ def test_illegal_actions_are_counted_here(games: str) -> None:
         assert there[4][key] == here[4][key]
 
 
-def test_a_copy_plays_the_episode_again(games: str) -> None:
-    env = make(task_id=600_000_000, backend="affinetes", base_url=games)
+def test_a_copy_plays_the_episode_again(server: str) -> None:
+    env = make(task_id=600_000_000, backend="affinetes", base_url=server)
     env.reset(seed=5)
     env.step(12)
     copy = pickle.loads(pickle.dumps(env))
@@ -345,7 +339,6 @@ def test_a_copy_plays_the_episode_again(games: str) -> None:
 @pytest.mark.launch
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_processes_of_a_vector_environment_have_connections_of_their_own(context: str) -> None:
-    pytest.importorskip("affinetes")
     own = {"shared_memory": False, "context": context}  # Text has no shape
     with served() as url:
         arguments = {"task_id": LEDUC, "backend": "affinetes", "base_url": url}

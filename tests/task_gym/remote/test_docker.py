@@ -166,7 +166,6 @@ class Uses:
 
 
 def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("affinetes")
     monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
     first, second = Stub(), Stub()
     docked = Docked(Settings("", 2.0, Container("a/b")))
@@ -187,11 +186,10 @@ def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.Monk
 
 
 def test_a_whole_episode_that_is_too_slow_is_not_played_twice() -> None:
-    pytest.importorskip("affinetes")
     with run_stub() as server:
         docked = Docked(Settings("", 2.0, Container("a/b")))
         docked._use = SimpleNamespace(url=lambda lost="": server.url)  # type: ignore[assignment]
-        docked.reset(task_id=0)  # the client is loaded with the first call
+        docked.reset(task_id=0)
         server.faults = [slow]
         with pytest.raises(Failure, match=r"did not answer evaluate in 0.3 s"):
             docked.evaluate(0.3, task_id=0)

@@ -13,8 +13,6 @@ import trace_gym  # noqa: F401  (registers the environments)
 from task_gym.errors import ArgumentError
 from tests.task_gym.remote.stub import Stub, result, run_stub
 
-pytest.importorskip("affinetes")
-
 ASKED = {"observation": "print(1)", "reward": 0.0, "done": False, "episode_id": "e1", "info": {}}
 RIGHT = {**ASKED, "observation": "Right.", "reward": 1.0, "done": True}
 BOTH = {"affine": 1.0, "exact": 1.0}
