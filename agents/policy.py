@@ -272,7 +272,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
             ArgumentError: always.
         """
         raise ArgumentError(
-            "LLMPolicy.load was called, allowed: LLMPPO.load(folder).policy, or gamespiel.load_policy(run)"
+            "LLMPolicy.load was called, allowed: LLMPPO.load(folder).policy, or gamespiel.load_policy of a "
+            "run of `gamespiel train`"
         )
 
     def set_training_mode(self, mode: bool) -> None:

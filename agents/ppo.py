@@ -75,9 +75,9 @@ class LLMPPO(EpisodeAlgorithm):
             either, schedules span ``learn``'s timesteps.
         policy_kwargs: ``LLMPolicy``'s keywords: names, never live models.
         starts: Chooses the episodes' tasks, opponents and seeds; None leaves them to the environments and
-            the run's seed. Checkpoints have its state; Stable-Baselines3's ``save`` leaves it out.
+            the run's seed. Checkpoints have its state.
         seed: Seed of the run.
-        find_values: Finds advantages without the critic; None for ``gae``. As ``starts``, it is not saved.
+        find_values: Finds advantages without the critic; None for ``gae``. It is not saved.
         ranks: The processes that learn together, each with such an object; one alone if left out.
         **changes: Single hyper-parameters, such as ``batch_size=64``.
 

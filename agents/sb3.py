@@ -223,7 +223,8 @@ class EpisodeAlgorithm(OnPolicyAlgorithm):
             print_system_info: Whether to print the system here and the one on which the folder was written.
             force_reset: Is taken for Stable-Baselines3's callers; every step begins new episodes anyway.
             **kwargs: Constructor's arguments and attributes that replace saved ones: ``learning_rate``,
-                ``ent_coef``, ``kl``, ``policy_class``, ``starts``, ``total_steps``, ``seed``.
+                ``ent_coef``, ``kl``, ``policy_class``, ``total_steps``, ``seed``. ``starts`` goes on from the
+                saved state of its samplers, if there is one.
 
         Raises:
             ArgumentError: a hyper-parameter was given, which the saved model has already; or code was saved
@@ -242,17 +243,19 @@ class EpisodeAlgorithm(OnPolicyAlgorithm):
             print(f"here: {describe_system()}\nthere: {show_controls(str(data.get('system')))}")
         given = {**(custom_objects or {}), **kwargs}
         model: Learner = make_model(cls, data, env, device, given)
-        checkpoint.load(model, folder)
+        checkpoint.load(model, folder, given)
         return model
 
     def set_parameters(
         self, load_path_or_dict: Any, exact_match: bool = True, device: torch.device | str = "auto"
     ) -> None:
-        """Takes the weights and the optimizer's state from a folder that ``save`` wrote, or from a mapping.
+        """Takes the weights and the optimizer's state from a folder that ``save`` wrote, or from a dict.
+
+        ``exact_match`` and ``device`` are for a dict: a folder's weights fit this model, or are an error.
 
         Raises:
             CheckpointError: ``save`` wrote no such folder, or it is of another model or LoRA settings.
-            RuntimeError: the mapping's weights are those of another model, or of other LoRA settings.
+            RuntimeError: the dict's weights are those of another model, or of other LoRA settings.
         """
         if isinstance(load_path_or_dict, dict):
             super().set_parameters(load_path_or_dict, exact_match, device)
@@ -261,14 +264,20 @@ class EpisodeAlgorithm(OnPolicyAlgorithm):
 
 
 def _to_folder(path: Place) -> Path:
-    """Returns the folder that is meant by a path of Stable-Baselines3's callers.
+    """Returns the folder that is meant by a path of Stable-Baselines3's callers, made absolute.
 
     Raises:
-        ArgumentError: it is no path.
+        ArgumentError: it is no path, or that of a file.
     """
     if not isinstance(path, str | Path):
         raise ArgumentError(f"path: {path!r:.80} was given, allowed: the path of a folder")
-    return Path(path).with_suffix("") if Path(path).suffix == ".zip" else Path(path)
+    folder = Path(path).resolve()
+    if folder.is_file():
+        raise ArgumentError(
+            f"path: {str(path)!r} was given, which is a file; allowed: a folder; pickles, as "
+            "Stable-Baselines3 writes them, run the code that their author put in, and are not read"
+        )
+    return folder.with_suffix("") if folder.suffix == ".zip" else folder
 
 
 def check_env(env: Any, self_play: SelfPlaySettings | None) -> None:

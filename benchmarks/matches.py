@@ -11,7 +11,8 @@ Are they equally strong? Two one-sided tests (TOST) at 5% say so for every margi
 
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`. With ``--keep`` the rows
 join those that are kept; of the same match, the new one is kept. ``--continue`` plays on from that one until
-there are as many games as asked.
+there are as many games as asked: a number that was chosen before, or the tests mean less. Its CPU seconds are
+of all machines that played, of which the row names the last.
 """
 
 from __future__ import annotations
@@ -267,6 +268,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         parser.error("--games is even and at least 4, --processes at least 1, --seed at least 0")
     if given.positions is not None and given.positions < 1:
         parser.error("--positions is at least 1")
+    if given.resume and given.out is None:
+        parser.error("--continue goes on with a match of a file: name it by --keep or --out")
     rows = rows_there(given.out, NAME)
     matches = {}
     try:

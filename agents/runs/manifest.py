@@ -83,6 +83,16 @@ def check_files(folder: Path, names: Iterable[str] | None = None) -> None:
             raise ManifestError(f"{name} has another content than was written: it is torn, or was changed")
 
 
+def has_only(folder: Path, name: str) -> bool:
+    """Returns whether a folder's manifest lists a file, and the folder has no files that it does not list."""
+    try:
+        listed = {*_read(folder)["files"], NAME, *_FREE}
+    except (ManifestError, OSError):
+        return False
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    return name in listed and found <= listed
+
+
 def is_whole(folder: Path) -> bool:
     """Returns whether a checkpoint is as it was written."""
     try:

@@ -51,6 +51,10 @@ class Client:
             raise Failure("away", f"{server} broke the connection: {error}") from error
         except (ValueError, RecursionError) as error:  # of JSON and of UTF-8
             raise Failure("broken", f"{server} sent no JSON: {error}") from error
+        except Failure:
+            raise
+        except Exception as error:  # of TLS, or whatever else a server can bring about
+            raise Failure("status", f"{server} failed: {type(error).__name__}: {error!s:.300}") from error
         if not isinstance(answer, dict) or "status" not in answer:
             return answer
         if answer["status"] != "success":

@@ -125,7 +125,8 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
         if find_spec("affinetes") is None:
             raise BackendError(
                 "mode: 'docker' was given, and affinetes, which starts containers, is not installed; "
-                "pip install 'gamespiel[affinetes]', or mode 'url' with a container that you start"
+                "pip install 'gamespiel[affinetes]' (Python 3.11 to 3.13), or mode 'url' with a container "
+                "that you start"
             )
         container, base_url = _container(values, kind), ""
     elif isinstance(base_url, str) and has_password(base_url):
@@ -192,11 +193,15 @@ def _variables(given: Any) -> tuple[tuple[str, str], ...]:
     return tuple(sorted({**passed_on, **(given or {})}.items()))
 
 
+PLAIN_NAME = re.compile(r"(?!.*xn--)(?=.*[a-z])[a-z0-9_.-]+")
+"""Names that are as they stand. Numbers may be no address, and a name in another alphabet may be none."""
+
+
 def _is_address(base_url: str) -> bool:
     try:
         parts = urlsplit(base_url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        if good and "xn--" in base_url.lower():  # a name in another alphabet, which may be none
+        if good and not PLAIN_NAME.fullmatch(str(parts.hostname)):
             import httpx
 
             with suppress(httpx.InvalidURL):

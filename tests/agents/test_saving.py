@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch._dynamo  # derives a class from pickle.Unpickler, which ``no_pickles`` forbids
@@ -23,12 +24,15 @@ from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs.arguments import describe_space, make_space
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.runs.manifest import replace_file
+from gamespiel.agents.starts import Starts
 from gamespiel.agents.vec_env import TextVecEnv
 from task_gym.errors import ArgumentError, TaskGymError
+from task_gym.samplers import Failures
 from task_gym.spaces import UnicodeText
 from tests.agents.test_checkpoint import counters_of, learner, state_of
 from tests.agents.test_self_play import kuhn
 from tests.agents.toys import TEXT, Bandit, make_policy, make_ppo
+from tests.task_gym.tasks import Tenths
 
 pytestmark = [pytest.mark.trains, pytest.mark.sample]
 
@@ -118,8 +122,8 @@ def test_pickles_are_not_read(tmp_path: Path) -> None:
     save_to_zip_file(model, data={"extra": Trap(trap)}, params={})
     torch.save({"state_dict": {}, "data": {"model": Trap(trap)}}, policy)
     reads: list[tuple[str, Callable[[], object]]] = [
-        ("a folder that `save` has written; a pickle", lambda: LLMPPO.load(model)),
-        ("manifest.json is missing", lambda: learner().set_parameters(model)),
+        ("model.zip' was given, which is a file; allowed: a folder; pickles", lambda: LLMPPO.load(model)),
+        ("model.zip' was given, which is a file", lambda: learner().set_parameters(model)),
         ("LLMPolicy.load was called", lambda: LLMPolicy.load(policy)),
     ]
     for message, read in reads:
@@ -162,8 +166,8 @@ def test_code_is_asked_for(tmp_path: Path) -> None:
         LLMPPO.load(tmp_path)
     with pytest.raises(ArgumentError, match=r"with kl Controller\("):
         LLMPPO.load(tmp_path, learning_rate=rate)
-    loaded = LLMPPO.load(tmp_path, learning_rate=rate, custom_objects={"kl": Controller(0.3, 0.1, None)})
-    assert loaded.learning_rate is rate and loaded.kl == Controller(0.3, 0.1, None)
+    loaded = LLMPPO.load(tmp_path, learning_rate=rate, custom_objects={"kl": Controller(0.3, 0.1)})
+    assert loaded.learning_rate is rate and loaded.kl == Controller(0.3, 0.1)
     model = LLMPPO(Policy, TextVecEnv([Bandit]), learning_rate=LinearSchedule(1e-3, 1e-4, 0.5))
     model.save(tmp_path)  # in the place of the first
     with pytest.raises(ArgumentError, match=r"policy_class tests\.agents\.test_saving\.Policy, which"):
@@ -190,11 +194,15 @@ def test_what_load_and_save_do_not_take(tmp_path: Path) -> None:
         model.save(folder, include=["env"])
     with (tmp_path / "open").open("wb") as file, pytest.raises(ArgumentError, match="the path of a folder"):
         model.save(file)
-    (tmp_path / "text").write_text("of mine")
-    for place in (tmp_path, tmp_path / "text"):
+    with pytest.raises(ArgumentError, match="open' was given, which is a file"):
+        model.save(tmp_path / "open")
+    (tmp_path / "learner.json").write_text("of mine")
+    (folder / "notes").write_text("of mine")
+    for place in (tmp_path, folder):
         with pytest.raises(CheckpointError, match="a new or empty folder, or one that `save` has written"):
             model.save(place)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "open", "text"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["learner.json", "model", "open"]
+    assert (folder / "notes").is_file()
     with pytest.raises(
         CheckpointError, match=r"nothing' was given, allowed: a folder that `save` has written"
     ):
@@ -203,10 +211,29 @@ def test_what_load_and_save_do_not_take(tmp_path: Path) -> None:
 
 def test_a_move_that_a_kill_cut_is_finished(tmp_path: Path) -> None:
     model = make_ppo(Bandit, 1)
-    model.save(tmp_path / "model")
-    (tmp_path / "model").rename(tmp_path / ".model.partial")
-    (tmp_path / ".model.removed").mkdir()
-    assert LLMPPO.load(tmp_path / "model").step == 0
+    folder = tmp_path / "model"
+    model.save(folder)
+    for read in (LLMPPO.load, model.set_parameters, model.save):
+        folder.rename(tmp_path / ".model.partial")
+        (tmp_path / ".model.removed").mkdir(exist_ok=True)
+        read(folder)
+        assert LLMPPO.load(folder).step == 0
+
+
+def test_starts_begin_or_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_ppo(Tenths, 2, batch_size=4, total_steps=np.int64(4))
+    model.save(tmp_path)
+    monkeypatch.chdir(tmp_path)  # which a save would move away
+    with pytest.raises(CheckpointError, match="a folder that this process does not work in"):
+        model.save(".")
+    new = Starts(failures=Failures())
+    loaded = LLMPPO.load(".", starts=new, env=TextVecEnv([Tenths] * 2))
+    assert loaded.total_steps == 4 and loaded.starts is new
+    loaded.learn(4)
+    loaded.save(tmp_path / "next")
+    again = LLMPPO.load("next", starts=Starts(failures=Failures()))
+    assert again.starts is not None
+    assert again.starts.state_dict() == new.state_dict() != Starts(failures=Failures()).state_dict()
 
 
 def test_changed_folders_are_named(tmp_path: Path) -> None:
@@ -214,6 +241,9 @@ def test_changed_folders_are_named(tmp_path: Path) -> None:
     for changes, message in (
         ({"hyperparameters": ...}, r"not what LLMPPO was made with: KeyError\('hyperparameters'\)"),
         ({"self_play": 3}, r"not what LLMPPO was made with: TypeError"),
+        ({"seed": "x"}, r"not what LLMPPO was made with: "),
+        ({"policy_kwargs": {"nonsense": 1}}, r"not what LLMPPO was made with: TypeError"),
+        ({"hyperparameters": {"gamma": "x"}}, r"not what LLMPPO was made with: "),
         ({"action_space": {"type": "Dict"}}, r"no space is \{'type': 'Dict'\}"),
         ({"action_space": {"type": "Discrete", "n": 10**30}}, r"no space is"),
         ({"action_space": 3}, r"no space is 3"),

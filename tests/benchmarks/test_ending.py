@@ -83,6 +83,20 @@ def test_keep_overwrites_the_kept_files_from_any_directory(
     assert list(cwd.iterdir()) == []
 
 
+def test_a_place_of_ones_own(cwd: Path) -> None:
+    (cwd / "old.json").mkdir()  # a folder, whatever it is called
+    for option, given, path in (
+        ("--out", "new/folder", "new/folder/sample.json"),
+        ("--output", "new/mine.json", "new/mine.json"),
+        ("--out", "old.json", "old.json/sample.json"),
+    ):
+        for number in range(2):
+            sample([option, given], number, picture)
+            assert json.loads((cwd / path).read_text())["number"] == number
+            assert (cwd / path).with_suffix(".png").read_text() == f"a picture of {number}"
+    assert not (cwd / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

@@ -43,6 +43,7 @@ def test_the_stronger_search_wins_and_is_seated_as_said() -> None:
             (f"othello mcts:2 random --{more}", "--games is even and at least 4")
             for more in ("games 5", "games 2", "seed -1", "processes 0")
         ),
+        ("othello mcts:2 random --continue", "name it by --keep or --out"),
         ("othello mcts:2 random mcts:1", "mcts:SIMS or mcts:SIMSxROLLOUTS"),
         ("hearts mcts:2 random", "hearts has 4 players; two opponents meet in games of two"),
     ],

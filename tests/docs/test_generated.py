@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pyspiel
 import pytest
 
-from benchmarks.scores import merged
 from docs import game_facts, generate, site
 from docs.reference import ROOMS
 from docs.site import copied, generated, site_pages
@@ -66,21 +64,6 @@ def section(heading: str) -> str:
 )
 def test_generated_files_are_current(path: str) -> None:
     assert generate.find_stale([path]) == {}, "write it anew with: python -m docs.generate"
-
-
-def test_one_command_checks_and_writes_what_is_not_current(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("old", "new"):
-        (tmp_path / name).write_text(name)
-    monkeypatch.setattr(generate, "ROOT", tmp_path)
-    monkeypatch.setattr(generate, "FILES", {name: lambda: "new" for name in ("old", "new")})
-    assert generate.main(["--check"]) == 1
-    assert (tmp_path / "old").read_text() == "old"
-    assert capsys.readouterr().out == "old: not current; run: python -m docs.generate\n"
-    assert generate.main([]) == 0
-    assert (tmp_path / "old").read_text() == "new"
-    assert generate.main(["--check"]) == 0
 
 
 def test_every_declared_game_has_a_section_with_its_rules_and_an_observation() -> None:
@@ -152,23 +135,6 @@ def test_numbers_and_names_of_traces_in_words() -> None:
     for task_id in (0, 37, 159, 10**11 - 1):
         index, number = (eval(rule.replace("mod", "%"), {"id": task_id}) for rule in (family, level))
         assert split(task_id) == (NAMES[index], number)
-
-
-def row(game: str, agent: str, mean: float = 0.5) -> dict[str, Any]:
-    return {"game": game, "agent": agent, "score": [mean, mean, mean]}
-
-
-def test_parts_are_merged_in_the_tables_order() -> None:
-    """A new row takes the place of the old one of its game and player; other rows stay."""
-    old = [row("hex", "random"), row("leduc_poker", "mcts:50x1", 0.9)]
-    new = [row("leduc_poker", "first"), row("hex", "random", 0.6), row("leduc_poker", "random")]
-    found = [(each["game"], each["agent"], each["score"][0]) for each in merged(old, new)]
-    assert found == [
-        ("leduc_poker", "random", 0.5),
-        ("leduc_poker", "mcts:50x1", 0.9),
-        ("leduc_poker", "first", 0.5),
-        ("hex", "random", 0.6),
-    ]
 
 
 def test_keys_and_presets_of_models_are_there() -> None:

@@ -185,7 +185,7 @@ def test_readme_is_short_and_its_commands_are_tested() -> None:
 
 
 @pytest.mark.trains
-@pytest.mark.parametrize("page, count", [("docs/start.md", 5), ("docs/terminal.md", 11)])
+@pytest.mark.parametrize("page, count", [("docs/start.md", 5), ("docs/terminal.md", 10)])
 @pytest.mark.usefixtures("one_thread")
 def test_all_commands_of_a_page_run_in_order(
     page: str, count: int, tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
@@ -197,7 +197,7 @@ def test_all_commands_of_a_page_run_in_order(
     lines = [line for line in commands(page) if not line.startswith("make ")]
     assert len(lines) == count
     for line in lines:
-        monkeypatch.setattr(sys, "stdin", io.StringIO())  # games and traces that a person answers end at once
+        monkeypatch.setattr(sys, "stdin", io.StringIO())  # games that a person answers end at once
         program, first, *arguments = shlex.split(line)
         assert main([first.removesuffix(".py"), *arguments]) == 0, line
         assert program == ("python" if first.endswith(".py") else "gamespiel")

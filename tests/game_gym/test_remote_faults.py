@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -256,6 +257,16 @@ def test_upstreams_goofspiel_is_a_fault_from_the_first_turn_on(stub: Stub) -> No
     _, info = remote(stub, task_id=0).reset(seed=0)
     assert (info["result"], info["score"], info["legal_actions"]) == ("fault", None, [])
     assert "no legal actions in goofspiel, whose moves are simultaneous: upstream's cannot" in info["fault"]
+
+
+def test_an_error_of_tls_is_a_fault(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*given: Any, **more: Any) -> None:
+        raise ssl.SSLError("bad record")
+
+    env = remote(stub)
+    env.reset(seed=0)
+    monkeypatch.setattr("httpx.AsyncClient.post", fail)
+    assert re.search("failed: SSLError: .*bad record", env.step(1)[4]["fault"])
 
 
 def test_a_loop_runs_in_the_thread_already(stub: Stub) -> None:

@@ -124,6 +124,7 @@ PLAYERS = "--agent must be random, first, or mcts or ismcts, also with :SIMS[xRO
         ("train --learning_rate 1", "unknown option '--learning_rate'; did you mean '--ppo.learning_rate'?"),
         ("train --ppo.gamma", "option --ppo.gamma needs a value"),
         ("train --ppo.gamma --seed 3", "option --ppo.gamma needs a value"),
+        ("train --ppo.gamma -1", "--ppo.gamma must be above 0 and at most 1, not -1.0"),
         ("train --resume /no/such", "no such run or checkpoint folder: '/no/such'"),
         (
             "eval",

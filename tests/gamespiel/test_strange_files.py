@@ -228,8 +228,9 @@ def test_lengths_of_a_tokenizer(length: Any, tmp_path: Path) -> None:
 def test_names_of_servers_that_none_can_have() -> None:
     with pytest.raises(ArgumentError, match="xn--="):
         Endpoint("m", "http://xn--=/v1")
-    with pytest.raises(ArgumentError, match="xn--="):
-        read_settings({"base_url": "http://xn--=/v1"}, "game")
+    for address in ("http://xn--=/v1", "http://1.2.3.999", "http://\u2603.com"):
+        with pytest.raises(ArgumentError, match=f"base_url: {address!r} was given, allowed: the address"):
+            read_settings({"base_url": address}, "game")
 
 
 def test_half_a_surrogate_of_a_template() -> None:

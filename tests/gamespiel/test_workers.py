@@ -24,7 +24,7 @@ from gamespiel.agents.runs.manifest import replace_file
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, import_own_modules, resolve, saved_config
 from gamespiel.environments import workers
-from gamespiel.environments.making import make_played_envs
+from gamespiel.environments.making import make_envs, make_played_envs
 from gamespiel.kinds.base import answers_of
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED
@@ -122,6 +122,21 @@ def test_parts_where_a_search_may_be_drawn(tmp_path: Path, monkeypatch: pytest.M
     for budget, parts in (("mcts:500x20", 2), ("mcts:50x2", 1)):
         staged = json.dumps(stages).replace("NAME", budget)
         assert parts_of(small(tmp_path, env__game="othello", curriculum__stages=staged)) == parts
+
+
+def test_parts_follow_from_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.6)
+    for game, opponent, episodes, parts in (
+        ("liars_dice", "mcts", 32, 1),  # upstream's budget, at most 3.2 ms per move: 0.1 s in a round of 32
+        ("othello", "mcts", 1, 2),  # 3.8 s
+        ("othello", "mcts:40x3", 32, 2),  # 120 of 20,000 rollouts: 23 ms, 0.73 s in a round
+        ("othello", "mcts:40x3", 16, 1),
+        ("othello", "mcts:5x1", 512, 1),  # 1 ms, 0.49 s in a round
+        ("othello", '{"random": 3, "mcts:40x3": 1}', 32, 1),  # a quarter of 0.73 s
+        ("hex", "mcts:50x2", 32, 1),  # 11x11 by default: 100 of 50,000 rollouts of 2.15 s, 4 ms
+    ):
+        config = small(tmp_path, env__game=game, env__opponent=opponent)
+        assert make_envs(config.env, episodes).parts == parts, (game, opponent, episodes)
 
 
 @pytest.fixture(scope="module")
