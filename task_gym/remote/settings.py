@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -201,13 +202,15 @@ def _is_address(base_url: str) -> bool:
     try:
         parts = urlsplit(base_url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        if good and not PLAIN_NAME.fullmatch(str(parts.hostname)):
-            import httpx
+        if not good or PLAIN_NAME.fullmatch(host := str(parts.hostname)):
+            return good
+        with suppress(ValueError):
+            return bool(ip_address(host))
+        import httpx
 
-            with suppress(httpx.InvalidURL):
-                return bool(httpx.URL(base_url).host)
-            return False
-        return good
+        with suppress(httpx.InvalidURL):
+            return bool(httpx.URL(base_url).host)
+        return False
     except ValueError:  # a port that is no number, or a name that none can have
         return False
 
