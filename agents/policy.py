@@ -150,7 +150,6 @@ class LLMPolicy(MaskableActorCriticPolicy):
             lora if isinstance(lora, LoraSettings) else with_changes(LoraSettings(), lora or {}, "lora")
         )
         self.answer, self.decode, self.think = answer, decode, think
-        self.critic_lr_multiplier, self.weight_decay, self.betas = critic_lr_multiplier, weight_decay, betas
         self.max_new_tokens, self.temperature = max_new_tokens, temperature
         self.context_tokens, self.seed = context_tokens, seed
         self._load_model(device)

@@ -241,9 +241,9 @@ class EpisodeAlgorithm(OnPolicyAlgorithm):
         data = checkpoint.read_arguments(folder)
         if print_system_info:
             print(f"here: {describe_system()}\nthere: {show_controls(str(data.get('system')))}")
-        given = {**(custom_objects or {}), **kwargs}
-        model: Learner = make_model(cls, data, env, device, given)
-        checkpoint.load(model, folder, given)
+        overrides = {**(custom_objects or {}), **kwargs}
+        model: Learner = make_model(cls, data, env, device, overrides)
+        checkpoint.load(model, folder, overrides)
         return model
 
     def set_parameters(

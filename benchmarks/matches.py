@@ -52,8 +52,8 @@ class Played(NamedTuple):
 
 
 @dataclass
-class Match:
-    """The games of a match: the first opponent's scores in order, and moves and CPU seconds of both."""
+class Tally:
+    """The games of a match so far: the first opponent's scores in order, both's moves and CPU seconds."""
 
     scores: list[float] = field(default_factory=list)
     moves: list[int] = field(default_factory=lambda: [0, 0])
@@ -144,15 +144,15 @@ def _pass_chance(state: State, chance: Stream) -> int:
     return player
 
 
-def summarise(match: Match) -> Row:
+def summarise(tally: Tally) -> Row:
     """Returns the figures of whole pairs."""
-    games, scores = len(match.scores), match.scores
+    games, scores = len(tally.scores), tally.scores
     pairs = [(first + second) / 2 for first, second in zip(scores[::2], scores[1::2], strict=True)]
     score = estimate_mean(pairs, (0.0, 1.0))
     low, high = score.interval()
     # Each side of the 90% interval is a test at 5%.
     equal_within = max(abs(end - 0.5) for end in score.interval(0.9))
-    seconds = [match.seconds[which] / match.moves[which] for which in (0, 1)]
+    seconds = [tally.seconds[which] / tally.moves[which] for which in (0, 1)]
     return {
         "games": games,
         "score": round(score.mean, 4),
@@ -161,17 +161,17 @@ def summarise(match: Match) -> Row:
         "equal_within": round(equal_within, 4),
         "draws": scores.count(0.5),
         "seats": [round(2 * sum(scores[seat::2]) / games, 4) for seat in (0, 1)],
-        "moves_per_game": round(sum(match.moves) / games, 1),
+        "moves_per_game": round(sum(tally.moves) / games, 1),
         "seconds": [round_digits(own) for own in seconds],
         "times_cheaper": round_digits(seconds[1] / seconds[0]) if seconds[0] else None,
         "half_points": "".join(f"{2 * one:.0f}" for one in scores),
-        "moves": match.moves,
-        "cpu_seconds": [round(own, 3) for own in match.seconds],
+        "moves": tally.moves,
+        "cpu_seconds": [round(value, 3) for value in tally.seconds],
     }
 
 
-def restore(row: Row) -> Match:
-    """Returns the match of a row that ``summarise`` made.
+def restore(row: Row) -> Tally:
+    """Returns the tally of a row that ``summarise`` made.
 
     Raises:
         ValueError: the row is older and has no single games.
@@ -179,25 +179,25 @@ def restore(row: Row) -> Match:
     if "half_points" not in row:
         raise ValueError("--continue: the kept match has no single games; play it anew, without --continue")
     scores = [int(digit) / 2 for digit in row["half_points"]]
-    return Match(scores, list(row["moves"]), list(row["cpu_seconds"]))
+    return Tally(scores, list(row["moves"]), list(row["cpu_seconds"]))
 
 
 def measure(
-    pool: ProcessPoolExecutor, given: argparse.Namespace, opponents: tuple[str, str], match: Match
+    pool: ProcessPoolExecutor, given: argparse.Namespace, opponents: tuple[str, str], tally: Tally
 ) -> Row:
     """Plays on in a match, a few pairs at a time until there are enough or it is late."""
     limit = time.monotonic() + 60 * given.minutes
     game = given.game, given.config, opponents
-    while (played := len(match.scores)) < given.games and (played < 4 or time.monotonic() < limit):
+    while (played := len(tally.scores)) < given.games and (played < 4 or time.monotonic() < limit):
         first = given.seed * 100_000 + played // 2
         pairs = min(given.processes, (given.games - played) // 2)
         numbers = [first + pair for pair in range(pairs) for _ in (0, 1)]
-        match.add(pool.map(play_game, *map(repeat, game), numbers, [0, 1] * pairs))
-    return {**identify(given, opponents), **summarise(match), "machine": machine()}
+        tally.add(pool.map(play_game, *map(repeat, game), numbers, [0, 1] * pairs))
+    return {**identify(given, opponents), **summarise(tally), "machine": machine()}
 
 
 def identify(given: argparse.Namespace, opponents: tuple[str, str]) -> Row:
-    """Returns what a match is told from others by."""
+    """Returns the fields that identify a match in the results."""
     return {
         "game": given.game,
         "params": DECLARED[given.game].params(given.config),
@@ -268,17 +268,17 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         parser.error("--games is even and at least 4, --processes at least 1, --seed at least 0")
     if given.positions is not None and given.positions < 1:
         parser.error("--positions is at least 1")
-    if given.resume and given.out is None:
-        parser.error("--continue goes on with a match of a file: name it by --keep or --out")
+    if given.resume and (given.out is None or given.positions is not None):
+        parser.error("--continue plays on in a file: name it by --keep or --out, without --positions")
     rows = rows_there(given.out, NAME)
-    matches = {}
+    tallies = {}
     try:
         variant = load(given.game, given.config)
         for other in given.others:
             make_opponents(variant, (given.first, other), 0)
             same = identify(given, (given.first, other))
             before = [row for row in rows if given.resume and is_same_match(row, same)]
-            matches[other] = restore(before[0]) if before else Match()
+            tallies[other] = restore(before[0]) if before else Tally()
     except (ValueError, OpponentError) as error:
         parser.error(str(error))
     for other in given.others:
@@ -288,7 +288,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         for other in given.others:
             opponents = given.first, other
             if given.positions is None:
-                row = measure(pool, given, opponents, matches[other])
+                row = measure(pool, given, opponents, tallies[other])
             else:
                 row = measure_moves(given, opponents)
             print(describe(row), flush=True)

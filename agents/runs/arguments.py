@@ -31,7 +31,7 @@ Model = Any
 
 _PLAIN = ("total_steps", "policy_kwargs", "seed", "verbose", "tensorboard_log")
 
-_GIVEN = {*_PLAIN, "learning_rate", "ent_coef", "kl", "policy_class", "self_play", "starts"}
+_OVERRIDES = {*_PLAIN, "learning_rate", "ent_coef", "kl", "policy_class", "self_play", "starts"}
 """Arguments of ``load`` that replace saved values, beside attributes."""
 
 _SCHEDULES = {"Shaped": Shaped, "LinearSchedule": LinearSchedule, "ConstantSchedule": ConstantSchedule}
@@ -60,7 +60,11 @@ def describe_arguments(model: Model) -> dict[str, Any]:
 
 
 def make_model(
-    cls: type[Model], data: Mapping[str, Any], env: Any, device: torch.device | str, given: Mapping[str, Any]
+    cls: type[Model],
+    data: Mapping[str, Any],
+    env: Any,
+    device: torch.device | str,
+    overrides: Mapping[str, Any],
 ) -> Model:
     """Returns a learner with new weights.
 
@@ -69,61 +73,61 @@ def make_model(
         data: What ``describe_arguments`` returned, or what a stranger's file has.
         env: The environments, or None for a learner that only predicts.
         device: Its device.
-        given: Constructor's arguments and attributes to take in the place of what was written.
+        overrides: Constructor's arguments and attributes to take in the place of what was written.
 
     Raises:
         CheckpointError: the data lack something, or have something of another type.
         ArgumentError: something was written by its name only, and is not given; or is given and unknown.
     """
-    given = dict(given)
-    with _explaining(cls):
-        model = cls(env=None, device=device, _init_setup_model=False, **_list_arguments(data, given))
+    overrides = dict(overrides)
+    with _explain_errors(cls):
+        model = cls(env=None, device=device, _init_setup_model=False, **_list_arguments(data, overrides))
         model.observation_space = make_space(data["observation_space"])
         model.action_space = make_space(data["action_space"])
         model.n_envs = data["n_envs"]
     if env is not None:
         model.set_env(env)
-    with _explaining(cls):
+    with _explain_errors(cls):
         model._setup_model()
-    for name, value in given.items():
+    for name, value in overrides.items():
         if not hasattr(model, name):
-            raise ArgumentError(unknown("argument of load", name, sorted(_GIVEN)))
+            raise ArgumentError(unknown("argument of load", name, sorted(_OVERRIDES)))
         setattr(model, name, value)
     return model
 
 
 @contextmanager
-def _explaining(cls: type[Model]) -> Iterator[None]:
-    """Gives errors without a name of their own one that says where they come from: of a stranger's file."""
+def _explain_errors(cls: type[Model]) -> Iterator[None]:
+    """Turns errors of a stranger's arguments, or of those that replace them, into CheckpointError."""
     try:
         yield
     except TaskGymError:
         raise
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        said = f"load: this is not what {cls.__name__} was made with: {error!r:.300}"
+        said = f"load: {cls.__name__} takes no such arguments, saved or given: {error!r:.300}"
         raise CheckpointError(said) from error
 
 
-def _list_arguments(data: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the constructor's arguments, and takes those that are given out of ``given``."""
-    if data["policy_class"] is not None and not given.get("policy_class"):
+def _list_arguments(data: Mapping[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    """Returns the constructor's arguments, and takes them out of ``overrides``."""
+    if data["policy_class"] is not None and not overrides.get("policy_class"):
         raise ArgumentError(_ask_for("policy_class", data["policy_class"]))
     arguments: dict[str, Any] = {
-        "policy": given.pop("policy_class", None) or LLMPolicy,
+        "policy": overrides.pop("policy_class", None) or LLMPolicy,
         "hyperparameters": Hyperparameters(**data["hyperparameters"]),
         "self_play": data["self_play"] and SelfPlaySettings(**data["self_play"]),
         **{name: data[name] for name in _PLAIN},
         "starts": None,
     }
-    kwargs = _to_plain("policy_kwargs", given.get("policy_kwargs"))
-    if "policy_kwargs" in given and kwargs != data["policy_kwargs"]:
+    kwargs = _to_plain("policy_kwargs", overrides.get("policy_kwargs"))
+    if "policy_kwargs" in overrides and kwargs != data["policy_kwargs"]:
         raise ArgumentError(
-            f"load: policy_kwargs={given['policy_kwargs']} was given, allowed: the saved model's own, "
+            f"load: policy_kwargs={overrides['policy_kwargs']} was given, allowed: the saved model's own, "
             f"{data['policy_kwargs']}"
         )
     makers = {"learning_rate": _make_schedule, "ent_coef": _make_schedule, "kl": _make_kl}
-    arguments |= {name: make(name, data[name]) for name, make in makers.items() if name not in given}
-    return arguments | {name: given.pop(name) for name in {*arguments, *makers} & given.keys()}
+    arguments |= {name: make(name, data[name]) for name, make in makers.items() if name not in overrides}
+    return arguments | {name: overrides.pop(name) for name in {*arguments, *makers} & overrides.keys()}
 
 
 def describe_system() -> str:
@@ -131,14 +135,14 @@ def describe_system() -> str:
     return f"{platform.platform()}; Python {platform.python_version()}; PyTorch {torch.__version__}"
 
 
-def _describe_schedule(given: Any) -> Any:
+def _describe_schedule(schedule: Any) -> Any:
     """Returns a number or a known schedule as JSON takes it; of any other function only its name."""
-    while isinstance(given, FloatSchedule):
-        given = given.value_schedule
+    while isinstance(schedule, FloatSchedule):
+        schedule = schedule.value_schedule
     for name, known in _SCHEDULES.items():
-        if type(given) is known:
-            return {"type": name, **vars(given)}
-    return {"type": "function", "name": repr(given)} if callable(given) else float(given)
+        if type(schedule) is known:
+            return {"type": name, **vars(schedule)}
+    return {"type": "function", "name": repr(schedule)} if callable(schedule) else float(schedule)
 
 
 def _make_schedule(argument: str, described: Any) -> Any:

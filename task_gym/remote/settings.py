@@ -195,7 +195,7 @@ def _variables(given: Any) -> tuple[tuple[str, str], ...]:
 
 
 PLAIN_NAME = re.compile(r"(?!.*xn--)(?=.*[a-z])[a-z0-9_.-]+")
-"""Names that are as they stand. Numbers may be no address, and a name in another alphabet may be none."""
+"""Names of hosts in ASCII letters. A number that is no address, and another alphabet, may be invalid."""
 
 
 def _is_address(base_url: str) -> bool:

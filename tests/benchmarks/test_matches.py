@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import matches
-from benchmarks.matches import Match, Played, play_game, restore, summarise
+from benchmarks.matches import Played, Tally, play_game, restore, summarise
 from task_gym.stats import bound_mean
 
 
 def test_figures_are_of_pairs() -> None:
     # Pairs: 1 and 0, 1 and 1, 0.5 and 0: means 0.5, 1 and 0.25, whose mean is 7/12.
     scores = [1.0, 0.0, 1.0, 1.0, 0.5, 0.0]
-    match = Match()
-    match.add(Played(score, (10, 5), (1.0, 2.0)) for score in scores)
-    row = summarise(match)
+    tally = Tally()
+    tally.add(Played(score, (10, 5), (1.0, 2.0)) for score in scores)
+    row = summarise(tally)
     assert row["score"] == round(7 / 12, 4) and row["games"] == 6 and row["draws"] == 1
     assert row["seats"] == [round(2.5 / 3, 4), round(1 / 3, 4)]
     assert [row["low"], row["high"]] == pytest.approx(bound_mean([0.5, 1, 0.25], (0, 1)), abs=1e-4)
     low, high = bound_mean([0.5, 1, 0.25], (0, 1), 0.9)
     assert row["equal_within"] == pytest.approx(max(0.5 - low, high - 0.5), abs=1e-4)
-    assert restore(row) == match
+    assert restore(row) == tally
     # 6 seconds of 60 moves beside 12 seconds of 30.
     assert (row["seconds"], row["times_cheaper"]) == ([0.1, 0.4], 4.0)
 
@@ -43,7 +43,7 @@ def test_the_stronger_search_wins_and_is_seated_as_said() -> None:
             (f"othello mcts:2 random --{more}", "--games is even and at least 4")
             for more in ("games 5", "games 2", "seed -1", "processes 0")
         ),
-        ("othello mcts:2 random --continue", "name it by --keep or --out"),
+        ("othello mcts:2 random --continue", "name it by --keep or --out, without --positions"),
         ("othello mcts:2 random mcts:1", "mcts:SIMS or mcts:SIMSxROLLOUTS"),
         ("hearts mcts:2 random", "hearts has 4 players; two opponents meet in games of two"),
     ],

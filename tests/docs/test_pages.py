@@ -171,7 +171,7 @@ def _only_parse(parser: Any, argv: Any) -> None:
     parser.exit()
 
 
-def test_readme_is_short_and_its_commands_are_tested() -> None:
+def test_readme_is_short_and_its_first_commands_are_those_of_other_pages() -> None:
     """Commands of its first table are also those of other pages' shell blocks."""
     text = read("README.md")
     assert len(text.splitlines()) <= 140 and len(CONTRIBUTING.splitlines()) <= 140

@@ -47,7 +47,7 @@ def refuse(first: int) -> Report:
     raise RuntimeError("there is no API key")
 
 
-def written(make: Callable[[int], Report], steps: int) -> list[str]:
+def report_steps(make: Callable[[int], Report], steps: int) -> list[str]:
     """Returns the messages of a writer that reports so many steps."""
     said: list[str] = []
     writer = ReportWriter("wandb", make, lambda: "a game", said.append)
@@ -63,19 +63,19 @@ def written(make: Callable[[int], Report], steps: int) -> list[str]:
 
 def test_rows_and_some_games_are_reported_and_failures_are_said() -> None:
     report = Kept()
-    assert written(report.make, 26) == []
+    assert report_steps(report.make, 26) == []
     assert report.rows[:2] == [(1, {"a/b": 0.5, "name": "easy"}), (2, {"a/b": 1.0, "name": "easy"})]
     assert report.texts == [(1, "game: a game"), (25, "game: a game")]
     assert (len(report.rows), report.closed) == (26, 1)
     failing = Kept(failing=range(2, 4))
-    assert written(failing.make, 5) == ["report_to wandb: OSError: no route to host; the run goes on"]
+    assert report_steps(failing.make, 5) == ["report_to wandb: OSError: no route to host; the run goes on"]
     assert [step for step, _ in failing.rows] == [1, 4, 5]
     useless = Kept(failing=range(2, 100))
-    said = written(useless.make, 20)
+    said = report_steps(useless.make, 20)
     assert len(said) == 2 and said[1].endswith("no route to host; it is no longer asked")
     assert useless.calls == 1 + FAILURES
     # One that cannot be made ends no run either.
-    assert written(refuse, 1) == ["report_to wandb: RuntimeError: there is no API key; the run goes on"]
+    assert report_steps(refuse, 1) == ["report_to wandb: RuntimeError: there is no API key; the run goes on"]
 
 
 def test_a_missing_library_is_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
