@@ -17,7 +17,7 @@ from gamespiel.agents.engines.base import Prefill
 from gamespiel.agents.engines.shared import TreePrefix, join_written
 from gamespiel.agents.engines.token_tree import KeptPrefixes
 from gamespiel.agents.models.adapters import Adapters, AdapterSets
-from gamespiel.agents.sampling.choices import ChoiceSampler
+from gamespiel.agents.sampling.choice_sampler import ChoiceSampler
 from gamespiel.agents.sampling.decisions import Decision, Request
 from gamespiel.agents.sampling.drawing import WrittenAnswers, make_decisions, require_trie
 from gamespiel.agents.sampling.noise import group_uniforms

@@ -30,7 +30,7 @@ from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments.curriculum import add_stage_tasks, stage_opponents
 from gamespiel.kinds import declaration_of
 from gamespiel.kinds.base import names_of
-from gamespiel.kinds.games.exact import find_form
+from gamespiel.kinds.games.solvable import find_form
 from task_gym.errors import TaskGymError
 from task_gym.opponents import SELF, find_opponent
 

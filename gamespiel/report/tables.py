@@ -16,7 +16,7 @@ from task_gym.stats import Interval
 if TYPE_CHECKING:  # most commands print tables without PyTorch
     from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies
     from gamespiel.endpoints.completion import Usage
-    from gamespiel.exact import ExactComparison
+    from gamespiel.exact_comparison import ExactComparison
     from gamespiel.report.endpoints import Row
 
 SAMPLED_NOTE = (

@@ -22,7 +22,7 @@ from tests.gamespiel.runs import mark_samples
 from tests.gamespiel.test_first_steps import CARD
 from trace_gym.admission.admit import MOST_LINES, MOST_OUTPUT
 from trace_gym.inject import MOST, STYLES
-from trace_gym.mutants.choices import LEAST, OPTIONS
+from trace_gym.mutants.versions import LEAST, OPTIONS
 from trace_gym.programs.builtin import NAMES, split
 from trace_gym.programs.hub import DATASET
 from trace_gym.score import SCORINGS

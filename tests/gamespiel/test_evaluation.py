@@ -17,7 +17,7 @@ from game_gym.task import encode
 from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.runs import checkpoint
 from gamespiel.config import Config, ConfigError, InvalidValueError, resolve, saved_config, to_dict
-from gamespiel.kinds.games.exact import explain_unsolved
+from gamespiel.kinds.games.solvable import explain_unsolved
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.report.results import reserve_results, write_json
@@ -216,7 +216,7 @@ def test_a_failed_evaluation_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> 
         evaluate(options, quiet())
     assert not Path("runs").exists()
     monkeypatch.setattr("game_gym.walk.MAX_STATES", 58)
-    monkeypatch.setattr("gamespiel.exact.exact.greedy", lambda policy: lambda texts, legal: [])
+    monkeypatch.setattr("game_gym.exact.greedy", lambda policy: lambda texts, legal: [])
     with pytest.raises(ArgumentError, match="policy: 0 answers were given"):
         evaluate(options, quiet())
     assert list(Path("runs").iterdir()) == []

@@ -193,7 +193,7 @@ def test_without_exact_values_none_are_computed(tmp_path: Path, monkeypatch: pyt
     assert measures(asked, "before") == measures(asked, "after") == shares
     train_quietly(small(asked, run__exact_every="0", ppo__num_train_steps="2"), resume=asked)
     assert measures(asked, "after") == shares
-    monkeypatch.setattr("gamespiel.exact.exact.evaluate", lambda *arguments: pytest.fail("it was solved"))
+    monkeypatch.setattr("game_gym.exact.evaluate", lambda *arguments: pytest.fail("it was solved"))
     none = train_quietly(small(tmp_path / "none", run__exact_every="0", **one))
     assert measures(none, "before") == measures(none, "after") == set()
     assert "eval/share" not in rows_of(none)[0]

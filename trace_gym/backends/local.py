@@ -10,7 +10,7 @@ from task_gym.errors import AdmissionError, ProgramError
 from trace_gym.admission import admit, worlds
 from trace_gym.backends.base import Trace
 from trace_gym.inject import MOST, inject, unchanged
-from trace_gym.mutants.choices import LEAST, Version, versions
+from trace_gym.mutants.versions import LEAST, Version, versions
 from trace_gym.programs.base import Program
 from trace_gym.programs.sources import BuiltinSource, Source
 from trace_gym.sandbox import Sandbox

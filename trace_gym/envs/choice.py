@@ -14,7 +14,7 @@ from task_gym.errors import check_choice, illegal_action, shown
 from trace_gym.backends import Trace
 from trace_gym.envs.base import Step, TraceEnv
 from trace_gym.envs.prompts import render_choice, render_task
-from trace_gym.mutants.choices import OPTIONS
+from trace_gym.mutants.versions import OPTIONS
 from trace_gym.programs.draws import Draws
 from trace_gym.score import SCORINGS, scores
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gamespiel.agents.runs.evaluation import Taken
     from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.endpoints.chat import Chat
-    from gamespiel.exact import ExactGame
+    from gamespiel.exact_comparison import ExactGame
 
 MakeEnvs: TypeAlias = "Callable[[int], TextEnvs]"
 """Number of environments to that many copies of the configured environment."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gamespiel.agents.rollout import Decide, Episode
     from gamespiel.agents.runs.evaluation import Taken
     from gamespiel.endpoints.chat import Chat
-    from gamespiel.exact import ExactGame
+    from gamespiel.exact_comparison import ExactGame
 
 SEATS = 2
 """Seats of nearly all games: the environments that an evaluation makes for each episode per seat."""
@@ -154,7 +154,7 @@ class GamePlayer(Player[GameKeys]):
         )
 
     def game_tree(self, env: GameKeys) -> GameTree:
-        from gamespiel.kinds.games.exact import game_tree
+        from gamespiel.kinds.games.solvable import game_tree
 
         return game_tree(env)
 
@@ -202,12 +202,12 @@ class GamePlayer(Player[GameKeys]):
         )
 
     def explain_unsolved(self, env: GameKeys) -> str:
-        from gamespiel.kinds.games.exact import explain_unsolved
+        from gamespiel.kinds.games.solvable import explain_unsolved
 
         return explain_unsolved(env)
 
     def exact_game(self, env: GameKeys) -> ExactGame:
-        from gamespiel.kinds.games.exact import exact_game
+        from gamespiel.kinds.games.solvable import exact_game
 
         return exact_game(env)
 

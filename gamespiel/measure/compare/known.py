@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gamespiel.exact import AGENTS
+from gamespiel.exact_comparison import AGENTS
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.base import Deal
 from gamespiel.measure.agents import Agent

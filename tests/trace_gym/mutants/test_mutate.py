@@ -14,11 +14,10 @@ from typing import Any, cast
 import gymnasium as gym
 import pytest
 
-import trace_gym.mutants.choices as choices
 from task_gym.errors import ProgramError
 from trace_gym.admission.admit import OWN_HASH_SEEDS
-from trace_gym.mutants.choices import LEAST, OPTIONS, Version, versions
 from trace_gym.mutants.mutate import KINDS, mutants
+from trace_gym.mutants.versions import LEAST, OPTIONS, Version, versions
 from trace_gym.sandbox import Job, Result, Sandbox
 from trace_gym.score import squeeze
 from trace_gym.syntax import compiles
@@ -213,7 +212,7 @@ class Scripted:
 
 def scripted(script: Script, seed: int = 0) -> list[Version]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choices, "limit_lines", lambda code, _: code)
+        patch.setattr("trace_gym.mutants.versions.limit_lines", lambda code, _: code)
         return versions(LOOP, "", "true\n", seed, cast(Sandbox, Scripted(script)), trusted=True)
 
 

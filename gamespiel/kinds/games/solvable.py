@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from game_gym import exact
 from game_gym.spec import Variant
 from gamespiel.errors import InvalidValueError
-from gamespiel.exact import ExactGame
+from gamespiel.exact_comparison import ExactGame
 from gamespiel.kinds.games.keys import GameKeys
 from task_gym.errors import SizeError, check_choice
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from gamespiel.agents.engines import base
 from gamespiel.agents.models import BASE
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.sampling import choices
+from gamespiel.agents.sampling import choice_sampler
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.noise import (
     Address,
@@ -281,8 +281,8 @@ def test_nodes_that_are_read_with_their_prompts_give_the_same_draws(monkeypatch:
     # the first decision is after a digit, so even that needs another forward if nodes are read one by one.
     for legal, expected in ((SETS, [1 + 3, 4]), (SETS[:-1], [1, 2])):
         drawn, counts = [], []
-        for limit in (choices.READ_AT_ONCE, -1):
-            monkeypatch.setattr(choices, "READ_AT_ONCE", limit)
+        for limit in (choice_sampler.READ_AT_ONCE, -1):
+            monkeypatch.setattr(choice_sampler, "READ_AT_ONCE", limit)
             noise = same_noise(0.3, len(legal))
             with forwards(shared) as shapes:
                 drawn.append(shared.decide(TEXTS[: len(legal)], masks_of(legal, 600), noise))
