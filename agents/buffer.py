@@ -288,8 +288,8 @@ class TurnBuffer:
     def put_scored(self, index: Sequence[int] | Positions, log_probs: Tensor) -> None:
         """Puts the scorer's log-probabilities of the given turns' units, turn after turn, float32 (u,)."""
         ends = np.cumsum([len(self._unit_sizes[turn]) for turn in index])
-        own = np.split(transfer.read(log_probs)[0].numpy(), ends[:-1])
-        self._scorer_log_probs.update(zip((int(turn) for turn in index), own, strict=True))
+        turn_log_probs = np.split(transfer.read(log_probs)[0].numpy(), ends[:-1])
+        self._scorer_log_probs.update(zip((int(turn) for turn in index), turn_log_probs, strict=True))
 
     def sampler_gap(self) -> Tensor:
         """Returns what the scorer found minus what the sampler gave, of all units, float64 (units,)."""
@@ -319,7 +319,7 @@ class TurnBuffer:
             index=index,
             decisions=[self.decisions[turn] for turn in index],
             unit_of_token=self._repeat_index(all_sizes),
-            turn_of_unit=self._repeat_index(np.array([len(own) for own in sizes], dtype=np.int64)),
+            turn_of_unit=self._repeat_index(np.array([len(units) for units in sizes], dtype=np.int64)),
             old_values=tensor(np.array(self.values)),
             sampler_log_probs=transfer.send(
                 np.concatenate([self._sampler_log_probs[turn] for turn in index]), self.device

@@ -134,13 +134,13 @@ class TextEnvs:
 
         In threads and in workers the calls begin at once, otherwise each when its result is asked for.
         """
-        given = [None] * len(indices) if options is None else options
+        all_options = [None] * len(indices) if options is None else options
         if self.workers is not None:
-            frames = self._require_slots().reset(indices, seeds, given)
+            frames = self._require_slots().reset(indices, seeds, all_options)
             return ((frame.observation, frame.info) for frame in frames)
         calls = [
             partial(self.envs[i].reset, seed=seed, options=option)
-            for i, seed, option in zip(indices, seeds, given, strict=True)
+            for i, seed, option in zip(indices, seeds, all_options, strict=True)
         ]
         return self._run_in_order(calls)
 

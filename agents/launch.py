@@ -52,15 +52,15 @@ def read_launch(environ: Mapping[str, str] | None = None) -> Launch:
     Raises:
         ArgumentError: a variable is missing, or is no number.
     """
-    given = os.environ if environ is None else environ
-    if "TORCHELASTIC_RUN_ID" not in given:
+    variables = os.environ if environ is None else environ
+    if "TORCHELASTIC_RUN_ID" not in variables:
         return Launch()
     numbers: dict[str, int] = {}
     for field, name in _NAMES.items():
-        text = given.get(name)
+        text = variables.get(name)
         if text is None or not text.isdecimal():
             raise ArgumentError(
                 f"{name}: {text!r} is in the environment, allowed: a number, as torchrun sets it"
             )
         numbers[field] = int(text)
-    return Launch(run_id=given["TORCHELASTIC_RUN_ID"], **numbers)
+    return Launch(run_id=variables["TORCHELASTIC_RUN_ID"], **numbers)

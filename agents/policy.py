@@ -242,11 +242,11 @@ class LLMPolicy(MaskableActorCriticPolicy):
         """
         from peft import set_peft_model_state_dict
 
-        own, given = set(self.state_dict()), set(state_dict)
-        if strict and own != given:
+        policy_keys, state_keys = set(self.state_dict()), set(state_dict)
+        if strict and policy_keys != state_keys:
             raise RuntimeError(
-                f"this is no state of this policy: missing {sorted(own - given)[:4]}, "
-                f"unknown {sorted(given - own)[:4]}"
+                f"this is no state of this policy: missing {sorted(policy_keys - state_keys)[:4]}, "
+                f"unknown {sorted(state_keys - policy_keys)[:4]}"
             )
         parts = {
             part: {k.removeprefix(f"{part}."): v for k, v in state_dict.items() if k.startswith(f"{part}.")}
@@ -399,8 +399,8 @@ class LLMPolicy(MaskableActorCriticPolicy):
         if len(values) == len(decisions):
             return values
         with torch.no_grad():
-            found: list[float] = self.scorer.values([decision.prompt for decision in decisions]).tolist()
-        return found
+            estimates: list[float] = self.scorer.values([decision.prompt for decision in decisions]).tolist()
+        return estimates
 
     def evaluate_actions(
         self, obs: Any, actions: Any, action_masks: GivenMasks | None = None

@@ -147,9 +147,9 @@ def play(
         The episodes in order, or None if ``on_turns`` stopped. Then, and after Ctrl-C, opponents that still
         search go on until their moves are made; after an error they are waited for.
     """
-    given = [None] * len(seeds) if options is None else options
-    each = zip(range(len(seeds)) if numbers is None else numbers, seeds, given, strict=True)
-    episodes = [Episode(number, seed, options=own) for number, seed, own in each]
+    all_options = [None] * len(seeds) if options is None else options
+    each = zip(range(len(seeds)) if numbers is None else numbers, seeds, all_options, strict=True)
+    episodes = [Episode(number, seed, options=episode_options) for number, seed, episode_options in each]
     try:
         for start in range(0, len(episodes), env.num_envs):
             wave = episodes[start : start + env.num_envs]

@@ -84,16 +84,16 @@ class Starts:
         ``curriculum/listed`` is the share of that step's episodes whose prompts list the legal actions.
         ``curriculum/success/NAME`` is the success rate of that step's episodes from a group.
         """
-        found = {
+        metrics = {
             f"{prefix}/{name}": value
             for prefix, sampler in self._samplers.items()
             for name, value in _flatten_stats(sampler.stats())
         }
         for name, results in self._results.items():
-            found[f"curriculum/success/{name}"] = sum(results) / len(results)
+            metrics[f"curriculum/success/{name}"] = sum(results) / len(results)
         if self.unlisting is not None:
-            found["curriculum/listed"] = sum(self._listed) / max(1, len(self._listed))
-        return found | ({"replay/share": self._replayed} if self.failures is not None else {})
+            metrics["curriculum/listed"] = sum(self._listed) / max(1, len(self._listed))
+        return metrics | ({"replay/share": self._replayed} if self.failures is not None else {})
 
     def state_dict(self) -> State:
         """Returns all from which later draws follow, as plain data."""
@@ -123,9 +123,9 @@ def check_not_sampled(env: Any) -> None:
     ``Curriculum`` would hear of outcomes in an order that depends on the number of environments.
     """
     for inner in getattr(env, "envs", ()):
-        if (found := sampled(inner)) is not None:
+        if (wrapper := sampled(inner)) is not None:
             raise ArgumentError(
-                f"env: {found.class_name()} was given around an environment, allowed: none there; give its "
+                f"env: {wrapper.class_name()} was given around an environment, allowed: none there; give its "
                 "sampler to the algorithm, as starts=Starts(stages, failures)"
             )
 

@@ -134,7 +134,7 @@ class Update:
         self._scored_with = 0  # the budget of the forwards that scored the old log-probabilities
         self._steps_taken = 0
         self._skipped_here = 0
-        self._given: dict[str, Given] = {}
+        self._other_scores: dict[str, Given] = {}
 
     def run(self) -> Means:
         """Makes the passes; returns the metrics.
@@ -145,7 +145,7 @@ class Update:
         """
         n, epochs = len(self.buffer), self.hyperparameters.ppo_epochs
         for name in self._others:
-            self._given[name] = self.scorer.prepare(
+            self._other_scores[name] = self.scorer.prepare(
                 self.buffer.decisions,
                 name,
                 self._draw_batches(0),
@@ -207,16 +207,16 @@ class Update:
         """
         if self._scored_with == self.scorer.budgets.tokens_per_backward:
             return
-        found: list[_ScoredTurns] = []
+        pairs: list[_ScoredTurns] = []
         while self._scored_with != self.scorer.budgets.tokens_per_backward:
-            self._scored_with, found = self.scorer.budgets.tokens_per_backward, []
+            self._scored_with, pairs = self.scorer.budgets.tokens_per_backward, []
             for index in self._draw_batches(0)[int(self._first_scores_itself) :]:
-                found += self._retry_in_memory(partial(self._score_batch, index), index)
+                pairs += self._retry_in_memory(partial(self._score_batch, index), index)
         if self.ranks.size > 1:  # all ranks have what each has scored
-            log_probs = transfer.read(*(scored for _, scored in found))
-            share = [(turns, scored) for (turns, _), scored in zip(found, log_probs, strict=True)]
-            found = list(itertools.chain.from_iterable(self.ranks.gather(share)))
-        self._put_scored(found)
+            log_probs = transfer.read(*(scored for _, scored in pairs))
+            share = [(turns, scored) for (turns, _), scored in zip(pairs, log_probs, strict=True)]
+            pairs = list(itertools.chain.from_iterable(self.ranks.gather(share)))
+        self._put_scored(pairs)
 
     @torch.no_grad()
     def _score_batch(self, index: Positions) -> list[_ScoredTurns]:
@@ -228,10 +228,10 @@ class Update:
             for batch in self._split_forwards(index)
         ]
 
-    def _put_scored(self, found: Sequence[_ScoredTurns]) -> None:
+    def _put_scored(self, pairs: Sequence[_ScoredTurns]) -> None:
         """Puts old log-probabilities into the buffer; once all turns have them, their gap is known."""
-        if found:
-            turns, log_probs = zip(*found, strict=True)
+        if pairs:
+            turns, log_probs = zip(*pairs, strict=True)
             self.buffer.put_scored(np.concatenate(turns), torch.cat(log_probs))
         if not self._first_scores_itself:
             gap = self.buffer.sampler_gap().abs()
@@ -257,33 +257,33 @@ class Update:
                 self._score_again()  # if the budget has fallen; the policy is still the one that played
             return self._accumulate_gradient(index)
 
-        made = self._retry_in_memory(attempt, index)
+        last_attempt = self._retry_in_memory(attempt, index)
         # Add the ranks' gradients, clip their sum, and read what all of them have found.
         self.ranks.add_gradients()
         for name, group in zip(("actor", "critic"), self.optimizer.param_groups, strict=True):
             # Apart, or the critic's gradient, which dwarfs the actor's at first, would scale that away.
             norm = torch.nn.utils.clip_grad_norm_(group["params"], self.hyperparameters.max_grad_norm)
             # Without any gradient, as the actor's in warm-up, PyTorch's 0 is on the CPU.
-            made.add(f"{name}_grad_norm", transfer.send(norm, self._device), 1)
+            last_attempt.add(f"{name}_grad_norm", transfer.send(norm, self._device), 1)
         if not self._score_first and not self._steps_taken:
-            gap = self.ranks.join(made.gaps, self._device).abs()
-            made.add("sampler_gap", gap.mean(), 1)
-            made.add("sampler_gap_max", gap.max(), 1)
-        made.read()
-        made.join(self.ranks)
+            gap = self.ranks.join(last_attempt.gaps, self._device).abs()
+            last_attempt.add("sampler_gap", gap.mean(), 1)
+            last_attempt.add("sampler_gap_max", gap.max(), 1)
+        last_attempt.read()
+        last_attempt.join(self.ranks)
         if self._first_scores_itself:
             self._first_scores_itself = False
-            self._put_scored(made.scored)
-        if not made.finite:
+            self._put_scored(last_attempt.scored)
+        if not last_attempt.finite:
             self.optimizer.zero_grad(set_to_none=True)
             self._skipped_here += 1
             log.warning("step %d: an update whose loss or gradient is not finite was skipped", self.step + 1)
             self.skipped.add(self.step)
             return True
         self.skipped.in_a_row = 0
-        self.means.merge(made.means)
+        self.means.merge(last_attempt.means)
         limit = self.hyperparameters.max_step_kl
-        if limit is not None and made.means["approx_kl"] > limit:
+        if limit is not None and last_attempt.means["approx_kl"] > limit:
             return False
         self.optimizer.step()
         self._steps_taken += 1
@@ -291,19 +291,19 @@ class Update:
 
     def _accumulate_gradient(self, index: Positions) -> _Attempt:
         """Accumulates the gradient of the mean loss of these turns, as far as this rank reads them."""
-        made = _Attempt()
+        attempt = _Attempt()
         self.optimizer.zero_grad(set_to_none=True)
         totals = self.buffer.weigh(index)
         for batch in self._split_forwards(index):
-            loss = self._sum_terms(batch, totals, made)
-            made.losses.append(loss.detach())
+            loss = self._sum_terms(batch, totals, attempt)
+            attempt.losses.append(loss.detach())
             loss.backward()
-        return made
+        return attempt
 
-    def _sum_terms(self, batch: TurnBatch, totals: Mapping[str, float], made: _Attempt) -> Tensor:
+    def _sum_terms(self, batch: TurnBatch, totals: Mapping[str, float], attempt: _Attempt) -> Tensor:
         """Returns the forward's part of the loss, the sum of its terms, and notes their metrics."""
-        given = {name: other.take(batch.index) for name, other in self._given.items()}
-        scores = self.scorer.score(batch.decisions, given, mass=self._mass, critic_only=self._critic_only)
+        others = {name: other.take(batch.index) for name, other in self._other_scores.items()}
+        scores = self.scorer.score(batch.decisions, others, mass=self._mass, critic_only=self._critic_only)
         scored = Scored(
             log_probs=batch.sum_over_units(scores.log_probs),
             entropy=batch.sum_over_units(scores.entropy),
@@ -315,10 +315,10 @@ class Update:
         old_log_probs = batch.old_log_probs
         if self._first_scores_itself:
             old_log_probs = log_probs
-            made.scored.append((batch.index, log_probs))
-        made.gaps.append(log_probs - old_log_probs)
+            attempt.scored.append((batch.index, log_probs))
+        attempt.gaps.append(log_probs - old_log_probs)
         for name, share in scores.measures.items():
-            made.add(name, share, len(batch.index))
+            attempt.add(name, share, len(batch.index))
         played = Played(
             old_log_probs=old_log_probs,
             sampler_log_probs=batch.sampler_log_probs,
@@ -332,7 +332,7 @@ class Update:
         for term in self._terms:
             part = term(scored, played, self.coefficients)
             for name, value in part.metrics.items():
-                made.add(name, value, counts[part.over])
+                attempt.add(name, value, counts[part.over])
             if term is critic_error or not self._critic_only:
                 parts[part.over] = parts[part.over] + part.loss if part.over in parts else part.loss
         weighted = [loss * (counts[over] / totals[over]) for over, loss in parts.items()]
@@ -366,7 +366,7 @@ class _Attempt:
     def read(self) -> None:
         """Reads all numbers of this rank, with one wait."""
         there = [value for _, value, _ in self._added if isinstance(value, Tensor)]
-        turns, log_probs = [at for at, _ in self.scored], [own for _, own in self.scored]
+        turns, log_probs = [at for at, _ in self.scored], [scores for _, scores in self.scored]
         read, *log_probs = transfer.read(torch.stack([*self.losses, *there]), *log_probs)
         self.scored = list(zip(turns, log_probs, strict=True))
         losses, numbers = read[: len(self.losses)].tolist(), iter(read[len(self.losses) :].tolist())

@@ -106,23 +106,23 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], metavar="SEED", help="[0 1 2]")
     parser.add_argument("--steps", type=int, help="steps of each run [the preset's]")
     parser.add_argument("--points", type=int, default=32, help="exact evaluations of each run [32]")
-    given = parse(parser, argv)
-    if given.out == RESULTS and given.steps is not None:
+    arguments = parse(parser, argv)
+    if arguments.out == RESULTS and arguments.steps is not None:
         parser.error("--keep keeps whole runs: leave out --steps")
     torch.set_num_threads(1)
     rows = [
-        learn(game, preset, seed, steps=given.steps, points=given.points)
-        for game in given.games
-        for preset in given.presets
-        for seed in given.seeds
+        learn(game, preset, seed, steps=arguments.steps, points=arguments.points)
+        for game in arguments.games
+        for preset in arguments.presets
+        for seed in arguments.seeds
     ]
     columns = ["decisions", "tokens", "CPU s", "share"]
     results = {
         "benchmark": "advantages",
         "columns": columns,
-        "rows": merge(rows_there(given.out, "advantages"), rows),
+        "rows": merge(rows_there(arguments.out, "advantages"), rows),
     }
-    return end(results, given.out)
+    return end(results, arguments.out)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def simulate(
             if half[0] > 1e-9:
                 widths[name].append((family[0].high - family[0].low) / min(2.0, 2 * float(half[0])))
     shares = {f"{name}, wrong": count / families for name, count in wrong.items()}
-    return shares | {f"{name}, width": float(np.mean(own)) for name, own in widths.items() if own}
+    return shares | {f"{name}, width": float(np.mean(ratios)) for name, ratios in widths.items() if ratios}
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
@@ -94,9 +94,9 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     cases = []
     for name, (draw, mean, games, sizes) in CASES.items():
         for deals in sizes:
-            found = simulate(draw, mean, games, deals, options.families, options.seed)
-            cases.append({"differences": name, "games": games, "deals": deals, **found})
-            shares = ", ".join(f"{key} {value:.3f}" for key, value in found.items())
+            figures = simulate(draw, mean, games, deals, options.families, options.seed)
+            cases.append({"differences": name, "games": games, "deals": deals, **figures})
+            shares = ", ".join(f"{key} {value:.3f}" for key, value in figures.items())
             print(f"{name}, {games} x {deals}: {shares}", flush=True)
     results = {
         "benchmark": "coverage", "families": options.families, "seed": options.seed, "cases": cases,

@@ -75,7 +75,7 @@ def learned(sampler: str, seed: int, decisions: int, episodes: int) -> Row:
     model.set_logger(Logger(None, []))
     model.learn(total_timesteps=decisions)
     trained = time.perf_counter() - started
-    found = measure_played(config, model.policy, play_policy(config, model.policy, episodes, quiet))
+    measures = measure_played(config, model.policy, play_policy(config, model.policy, episodes, quiet))
     assert model.starts is not None
     row: Row = {
         "sampler": sampler,
@@ -83,7 +83,7 @@ def learned(sampler: str, seed: int, decisions: int, episodes: int) -> Row:
         "asked": {"decisions": decisions, "episodes_per_seat": episodes},
         "decisions": model.num_timesteps,
         "seconds": round(trained, 1),
-        "scores": {game: _finite(found[game].score) for game in GAMES if game in found},
+        "scores": {game: _finite(measures[game].score) for game in GAMES if game in measures},
         "curriculum": model.starts.metrics(),
     }
     # Each game counts the same, whatever its share of the episodes that were drawn.
@@ -94,8 +94,8 @@ def learned(sampler: str, seed: int, decisions: int, episodes: int) -> Row:
 
 def merged(before: Iterable[Row], new: Sequence[Row]) -> list[Row]:
     """Returns all rows in the order of seeds and samplers; earlier ones only if as much was asked of them."""
-    kept = [row for row in before if row.get("asked") == new[0]["asked"]]
-    rows = {(row["seed"], row["sampler"]): row for row in [*kept, *new]}
+    old_rows = [row for row in before if row.get("asked") == new[0]["asked"]]
+    rows = {(row["seed"], row["sampler"]): row for row in [*old_rows, *new]}
     return [rows[key] for key in sorted(rows)]
 
 
@@ -104,15 +104,15 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     scores: dict[str, dict[int, float]] = {}
     for row in rows:
         scores.setdefault(row["sampler"], {})[row["seed"]] = row["score"]
-    found: dict[str, Any] = {}
-    for sampler, own in scores.items():
+    intervals: dict[str, Any] = {}
+    for sampler, seed_scores in scores.items():
         even = scores.get("uniform", {})
-        differences = [score - even[seed] for seed, score in own.items() if seed in even]
-        found[sampler] = {
-            "score": _interval(list(own.values())),
+        differences = [score - even[seed] for seed, score in seed_scores.items() if seed in even]
+        intervals[sampler] = {
+            "score": _interval(list(seed_scores.values())),
             "against_uniform": _interval(differences) if sampler != "uniform" and differences else None,
         }
-    return found
+    return intervals
 
 
 def _interval(values: Sequence[float]) -> list[float | None]:
@@ -133,17 +133,17 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--decisions", type=int, default=DECISIONS, help=f"per run [{DECISIONS}]")
     parser.add_argument("--episodes", type=int, default=500, help="held-out episodes per seat [500]")
     parser.add_argument("--threads", type=int, help="CPU threads [torch decides]")
-    given = parse(parser, argv)
-    if given.threads is not None:
-        torch.set_num_threads(given.threads)
-    before = rows_there(given.out, "curricula")
+    arguments = parse(parser, argv)
+    if arguments.threads is not None:
+        torch.set_num_threads(arguments.threads)
+    before = rows_there(arguments.out, "curricula")
     new = [
-        learned(sampler, seed, given.decisions, given.episodes)
-        for seed in given.seeds
-        for sampler in given.samplers
+        learned(sampler, seed, arguments.decisions, arguments.episodes)
+        for seed in arguments.seeds
+        for sampler in arguments.samplers
     ]
     rows = merged(before, new)
-    return end({"benchmark": "curricula", "summary": summary(rows), "rows": rows}, given.out)
+    return end({"benchmark": "curricula", "summary": summary(rows), "rows": rows}, arguments.out)
 
 
 if __name__ == "__main__":

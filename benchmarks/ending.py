@@ -73,8 +73,10 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argpar
         metavar="PATH",
         help=f"a folder, or a file that ends in .json, to overwrite [a new file in {RUNS.as_posix()}]",
     )
-    given = parser.parse_args(argv)
-    folder = RUNS if given.out is None else given.out.parent if _is_file(given.out) else given.out
+    arguments = parser.parse_args(argv)
+    folder = (
+        RUNS if arguments.out is None else arguments.out.parent if _is_file(arguments.out) else arguments.out
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -82,7 +84,7 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argpar
             f"cannot make the folder {str(folder)!r} for the results: {error.strerror}; "
             "--out takes a folder, or a file that ends in .json"
         )
-    return given
+    return arguments
 
 
 def end(results: dict[str, Any], out: Path | None, draw: Draw | None = None) -> dict[str, Any]:
@@ -100,18 +102,18 @@ def end(results: dict[str, Any], out: Path | None, draw: Draw | None = None) -> 
         ValueError: the results have a number that JSON lacks, as NaN. Nothing is written.
     """
     text = json.dumps(results, allow_nan=False)
-    found = dict(json.loads(text))
+    copy = dict(json.loads(text))
     try:
         path = _write(text + "\n", results["benchmark"], out)
         print(f"written to {path}")
         if draw is not None:
             picture = path.with_suffix(".png")
-            draw(found, picture)
+            draw(copy, picture)
             print(f"written to {picture}")
     finally:
         # A full disk must not cost a result that took an hour.
         print(text)
-    return found
+    return copy
 
 
 def rows_there(out: Path | None, name: str) -> list[Row]:
@@ -124,10 +126,10 @@ def rows_there(out: Path | None, name: str) -> list[Row]:
     if out is None:
         return []
     try:
-        found: list[Row] = json.loads(path_of(out, name).read_text(encoding="utf-8"))["rows"]
+        rows: list[Row] = json.loads(path_of(out, name).read_text(encoding="utf-8"))["rows"]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return found
+    return rows
 
 
 def path_of(out: Path, name: str) -> Path:

@@ -146,8 +146,8 @@ def summary(taken: Mapping[str, Sequence[Round]]) -> dict[str, Any]:
 
     def ratio(key: str, other: str) -> float:
         return median(
-            (own.decisions / own.cpu) / (its.decisions / its.cpu)
-            for own, its in zip(taken[key], taken[other], strict=True)
+            (first.decisions / first.cpu) / (second.decisions / second.cpu)
+            for first, second in zip(taken[key], taken[other], strict=True)
         )
 
     return {
@@ -192,13 +192,13 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         "--games", nargs="+", default=TABLE, choices=TABLE, metavar="GAME", help="of the task-id table [all]"
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU time of a contender and game [1]")
-    given = parse(parser, argv)
+    arguments = parse(parser, argv)
 
     games = {}
-    for name in given.games:
+    for name in arguments.games:
         decisions = check_same(name, CHECKED)
         print(f"{name}: {decisions} decisions alike", flush=True)
-        games[name] = summary(measure(contenders(name), given.seconds))
+        games[name] = summary(measure(contenders(name), arguments.seconds))
     overall = overview(games)
     print_rates(Console(width=120), games, overall)
     results = {
@@ -206,11 +206,11 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         "machine": machine() | {name: version(name) for name in ("gymnasium", "open-spiel", "numpy")},
         "opponent": "random",
         "rules": False,
-        "seconds": given.seconds,
+        "seconds": arguments.seconds,
         "games": games,
         "overall": overall,
     }
-    return end(results, given.out)
+    return end(results, arguments.out)
 
 
 def overview(games: Mapping[str, Any]) -> dict[str, dict[str, float]]:
@@ -219,7 +219,7 @@ def overview(games: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     for one in games.values():
         for key, ratio in (one["over_bare"] | one["raw_over"]).items():
             ratios.setdefault(key, []).append(ratio)
-    return {key: {"least": min(own), "median": median(own)} for key, own in ratios.items()}
+    return {key: {"least": min(values), "median": median(values)} for key, values in ratios.items()}
 
 
 if __name__ == "__main__":

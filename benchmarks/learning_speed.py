@@ -283,7 +283,7 @@ def draw(results: Mapping[str, Any], path: Path) -> Path:
     panels[1].set_xscale("log")
     panels[1].xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     lowest = min(
-        row[2] for own in results["learners"].values() for run in own["runs"] for row in run["curve"]
+        row[2] for record in results["learners"].values() for run in record["runs"] for row in run["curve"]
     )
     panels[0].set_ylim(min(0.0, lowest) - 0.03, 1.03)
     panels[0].set_ylabel("share of best response (exact)")
@@ -302,31 +302,31 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--decisions", type=int, default=200_000, help="of each learner [200000]")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], metavar="SEED", help="a run each [0]")
     parser.add_argument("--threads", type=int, help="CPU threads (left out: torch decides)")
-    given = parse(parser, argv)
-    if given.threads is not None:
-        torch.set_num_threads(given.threads)
+    arguments = parse(parser, argv)
+    if arguments.threads is not None:
+        torch.set_num_threads(arguments.threads)
 
     results: dict[str, Any] = {
         "benchmark": "learning_speed",
         "machine": machine() | {"threads": torch.get_num_threads(), "torch": torch.__version__},
         "task_id": TASK_ID,
         "opponent": OPPONENT,
-        "decisions": given.decisions,
+        "decisions": arguments.decisions,
         "learners": {},
     }
     for learner in learners():
         runs = []
-        for seed in given.seeds:
-            every = max(1, given.decisions // POINTS)
-            curve = Curve(f"{learner.key}, seed {seed}", learner.share, given.decisions, every)
-            learner.learn(curve, given.decisions, seed)
+        for seed in arguments.seeds:
+            every = max(1, arguments.decisions // POINTS)
+            curve = Curve(f"{learner.key}, seed {seed}", learner.share, arguments.decisions, every)
+            learner.learn(curve, arguments.decisions, seed)
             runs.append(summary(seed, curve.points))
         results["learners"][learner.key] = {
             "label": learner.label,
             "settings": dict(learner.settings),
             "runs": runs,
         }
-    return end(results, given.out, draw)
+    return end(results, arguments.out, draw)
 
 
 if __name__ == "__main__":

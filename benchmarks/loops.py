@@ -90,8 +90,8 @@ def play_bare(variant: Variant, seed: int, episodes: int, agent: UniformAgent, l
             elif player != SIMULTANEOUS:
                 state.apply_action(opponents[player].choice(state.legal_actions()))
             else:
-                own = state.legal_actions(seat)
-                action = agent.act(*look(variant, state, seat, own), own)
+                legal = state.legal_actions(seat)
+                action = agent.act(*look(variant, state, seat, legal), legal)
                 decisions += 1
                 state.apply_actions(
                     [

@@ -89,8 +89,8 @@ def make_opponents(variant: Variant, opponents: tuple[str, str], seat: int) -> l
     """Returns both opponents, of which the first has the seat."""
     seats = seat, 1 - seat
     return [
-        make_opponent(name, variant.game, variant.spec, own)
-        for name, own in zip(opponents, seats, strict=True)
+        make_opponent(name, variant.game, variant.spec, bot_seat)
+        for name, bot_seat in zip(opponents, seats, strict=True)
     ]
 
 
@@ -162,7 +162,7 @@ def summarise(tally: Tally) -> Row:
         "draws": scores.count(0.5),
         "seats": [round(2 * sum(scores[seat::2]) / games, 4) for seat in (0, 1)],
         "moves_per_game": round(sum(tally.moves) / games, 1),
-        "seconds": [round_digits(own) for own in seconds],
+        "seconds": [round_digits(mean) for mean in seconds],
         "times_cheaper": round_digits(seconds[1] / seconds[0]) if seconds[0] else None,
         "half_points": "".join(f"{2 * one:.0f}" for one in scores),
         "moves": tally.moves,
@@ -183,39 +183,39 @@ def restore(row: Row) -> Tally:
 
 
 def measure(
-    pool: ProcessPoolExecutor, given: argparse.Namespace, opponents: tuple[str, str], tally: Tally
+    pool: ProcessPoolExecutor, arguments: argparse.Namespace, opponents: tuple[str, str], tally: Tally
 ) -> Row:
     """Plays on in a match, a few pairs at a time until there are enough or it is late."""
-    limit = time.monotonic() + 60 * given.minutes
-    game = given.game, given.config, opponents
-    while (played := len(tally.scores)) < given.games and (played < 4 or time.monotonic() < limit):
-        first = given.seed * 100_000 + played // 2
-        pairs = min(given.processes, (given.games - played) // 2)
+    limit = time.monotonic() + 60 * arguments.minutes
+    game = arguments.game, arguments.config, opponents
+    while (played := len(tally.scores)) < arguments.games and (played < 4 or time.monotonic() < limit):
+        first = arguments.seed * 100_000 + played // 2
+        pairs = min(arguments.processes, (arguments.games - played) // 2)
         numbers = [first + pair for pair in range(pairs) for _ in (0, 1)]
         tally.add(pool.map(play_game, *map(repeat, game), numbers, [0, 1] * pairs))
-    return {**identify(given, opponents), **summarise(tally), "machine": machine()}
+    return {**identify(arguments, opponents), **summarise(tally), "machine": machine()}
 
 
-def identify(given: argparse.Namespace, opponents: tuple[str, str]) -> Row:
+def identify(arguments: argparse.Namespace, opponents: tuple[str, str]) -> Row:
     """Returns the fields that identify a match in the results."""
     return {
-        "game": given.game,
-        "params": DECLARED[given.game].params(given.config),
+        "game": arguments.game,
+        "params": DECLARED[arguments.game].params(arguments.config),
         "opponents": list(opponents),
-        "seed": given.seed,
+        "seed": arguments.seed,
     }
 
 
-def measure_moves(given: argparse.Namespace, opponents: tuple[str, str]) -> Row:
+def measure_moves(arguments: argparse.Namespace, opponents: tuple[str, str]) -> Row:
     """Has both opponents move in states of a game of random moves, evenly over its length."""
-    variant, stream = load(given.game, given.config), Stream(given.seed)
+    variant, stream = load(arguments.game, arguments.config), Stream(arguments.seed)
     state, states = variant.game.new_initial_state(), list[State]()
     while _pass_chance(state, stream) != TERMINAL:
         states.append(state.clone())
         state.apply_action(stream.choice(state.legal_actions()))
     seconds = [0.0, 0.0]
-    for number in range(given.positions):
-        state = states[len(states) * number // given.positions]
+    for number in range(arguments.positions):
+        state = states[len(states) * number // arguments.positions]
         view = SeatView(variant, state.current_player(), rules=False)
         view.state = state
         for which, name in enumerate(opponents):
@@ -225,9 +225,9 @@ def measure_moves(given: argparse.Namespace, opponents: tuple[str, str]) -> Row:
             bot.act(view)
             seconds[which] += time.thread_time() - begun
     return {
-        **identify(given, opponents),
-        "positions": given.positions,
-        "seconds": [round_digits(own / given.positions) for own in seconds],
+        **identify(arguments, opponents),
+        "positions": arguments.positions,
+        "seconds": [round_digits(total / arguments.positions) for total in seconds],
         "times_cheaper": round_digits(seconds[1] / seconds[0]) if seconds[0] else None,
         "machine": machine(),
     }
@@ -263,37 +263,37 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--continue", dest="resume", action="store_true", help="play on from the kept match")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="[1]")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the games [0]")
-    given = parse(parser, argv)
-    if given.games < 4 or given.games % 2 or given.processes < 1 or given.seed < 0:
+    arguments = parse(parser, argv)
+    if arguments.games < 4 or arguments.games % 2 or arguments.processes < 1 or arguments.seed < 0:
         parser.error("--games is even and at least 4, --processes at least 1, --seed at least 0")
-    if given.positions is not None and given.positions < 1:
+    if arguments.positions is not None and arguments.positions < 1:
         parser.error("--positions is at least 1")
-    if given.resume and (given.out is None or given.positions is not None):
+    if arguments.resume and (arguments.out is None or arguments.positions is not None):
         parser.error("--continue plays on in a file: name it by --keep or --out, without --positions")
-    rows = rows_there(given.out, NAME)
+    rows = rows_there(arguments.out, NAME)
     tallies = {}
     try:
-        variant = load(given.game, given.config)
-        for other in given.others:
-            make_opponents(variant, (given.first, other), 0)
-            same = identify(given, (given.first, other))
-            before = [row for row in rows if given.resume and is_same_match(row, same)]
+        variant = load(arguments.game, arguments.config)
+        for other in arguments.others:
+            make_opponents(variant, (arguments.first, other), 0)
+            same = identify(arguments, (arguments.first, other))
+            before = [row for row in rows if arguments.resume and is_same_match(row, same)]
             tallies[other] = restore(before[0]) if before else Tally()
     except (ValueError, OpponentError) as error:
         parser.error(str(error))
-    for other in given.others:
-        move_once(given.game, given.config, (given.first, other))
+    for other in arguments.others:
+        move_once(arguments.game, arguments.config, (arguments.first, other))
     # Forked, they have what was loaded. No thread has begun.
-    with ProcessPoolExecutor(given.processes, multiprocessing.get_context("fork")) as pool:
-        for other in given.others:
-            opponents = given.first, other
-            if given.positions is None:
-                row = measure(pool, given, opponents, tallies[other])
+    with ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("fork")) as pool:
+        for other in arguments.others:
+            opponents = arguments.first, other
+            if arguments.positions is None:
+                row = measure(pool, arguments, opponents, tallies[other])
             else:
-                row = measure_moves(given, opponents)
+                row = measure_moves(arguments, opponents)
             print(describe(row), flush=True)
-            rows = [*(kept for kept in rows if not is_same_match(kept, row)), row]
-    return end({"benchmark": NAME, "rows": rows}, given.out)
+            rows = [*(match for match in rows if not is_same_match(match, row)), row]
+    return end({"benchmark": NAME, "rows": rows}, arguments.out)
 
 
 if __name__ == "__main__":

@@ -44,15 +44,15 @@ def needed(rule: str, threshold: float = THRESHOLD, window: int = WINDOW) -> int
 def promotions(rate: float, rule: str, runs: int, episodes: int, seed: int) -> NDArray[np.int64]:
     """Returns after how many episodes each run is promoted, int64 (runs,); ``episodes + 1`` for never."""
     generator = np.random.default_rng([seed, round(1000 * rate)])
-    found = []
+    batches = []
     for first in range(0, runs, _TOGETHER):
         size = min(_TOGETHER, runs - first)
         successes = generator.random((size, episodes), dtype=np.float32) < rate
         sums = np.cumsum(successes, axis=1, dtype=np.int32)
         sums[:, WINDOW:] -= sums[:, :-WINDOW].copy()
         enough = sums[:, WINDOW - 1 :] >= needed(rule)
-        found.append(np.where(enough.any(axis=1), enough.argmax(axis=1) + WINDOW, episodes + 1))
-    return np.concatenate(found)
+        batches.append(np.where(enough.any(axis=1), enough.argmax(axis=1) + WINDOW, episodes + 1))
+    return np.concatenate(batches)
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
@@ -60,18 +60,18 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser = make_parser("promotion", __doc__)
     parser.add_argument("--runs", type=int, default=10_000, help="runs per rate [10000]")
     parser.add_argument("--seed", type=int, default=0, help="[0]")
-    given = parse(parser, argv)
+    arguments = parse(parser, argv)
     longest = max(WITHIN)
     rows = []
     for rule in PROMOTE:
         for rate in RATES:
-            after = promotions(rate, rule, given.runs, longest, given.seed)
+            after = promotions(rate, rule, arguments.runs, longest, arguments.seed)
             median = float(np.median(after))
             row = {
                 "rule": rule,
                 "rate": rate,
                 "promoted": {
-                    str(within): wilson(int((after <= within).sum()), given.runs) for within in WITHIN
+                    str(within): wilson(int((after <= within).sum()), arguments.runs) for within in WITHIN
                 },
                 "median_episodes": median if median <= longest else None,
             }
@@ -79,11 +79,11 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
             shares = ", ".join(f"{row['promoted'][str(n)].mean:.1%} within {n}" for n in WITHIN)
             print(f"{rule} at {rate:.2f}: {shares}; median {row['median_episodes']}", flush=True)
     results = {
-        "benchmark": "promotion", "threshold": THRESHOLD, "window": WINDOW, "runs": given.runs,
-        "seed": given.seed, "needed": {rule: needed(rule) for rule in PROMOTE}, "rows": rows,
+        "benchmark": "promotion", "threshold": THRESHOLD, "window": WINDOW, "runs": arguments.runs,
+        "seed": arguments.seed, "needed": {rule: needed(rule) for rule in PROMOTE}, "rows": rows,
         "machine": machine(),
     }  # fmt: skip
-    return end(results, given.out)
+    return end(results, arguments.out)
 
 
 if __name__ == "__main__":

@@ -35,18 +35,18 @@ def launch_ranks(ranks: int, preset: str, steps: int) -> dict[str, Any]:
         path = Path(folder) / "found.json"
         command = [sys.executable, "-m", *starter, "benchmarks.scale_rank", str(path), preset, str(steps)]
         subprocess.run(command, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=True)
-        found: dict[str, Any] = json.loads(path.read_text())
-    return found
+        record: dict[str, Any] = json.loads(path.read_text())
+    return record
 
 
-def summarise(ranks: int, steps: int, found: Mapping[str, Any]) -> Row:
+def summarise(ranks: int, steps: int, record: Mapping[str, Any]) -> Row:
     """Returns the medians of a step's figures, without the first step, which also warms up.
 
     ``busy_seconds`` are the processor's of the rank that has most of them: what a step would take if each
     rank had a core to itself and messages took no time.
     """
-    first = found["steps"][0][1:]
-    busiest = [max(own[at]["cpu_seconds"] for own in found["steps"]) for at in range(1, steps + 1)]
+    first = record["steps"][0][1:]
+    busiest = [max(log[at]["cpu_seconds"] for log in record["steps"]) for at in range(1, steps + 1)]
     return {
         "ranks": ranks,
         **{
@@ -54,8 +54,8 @@ def summarise(ranks: int, steps: int, found: Mapping[str, Any]) -> Row:
             for name in ("seconds", "collect_seconds", "update_seconds", "exchange_seconds")
         },
         "busy_seconds": statistics.median(busiest),
-        "decisions_per_step": found["decisions"] / (steps + 1),
-        "gradient_bytes": GRADIENT_BYTES * found["gradients"],
+        "decisions_per_step": record["decisions"] / (steps + 1),
+        "gradient_bytes": GRADIENT_BYTES * record["gradients"],
     }
 
 
@@ -81,23 +81,23 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         "--ranks", type=int, nargs="+", default=[1, 2], help="numbers of ranks, 1 first [1 2]"
     )
     parser.add_argument("--steps", type=int, default=3, help="timed steps of each [3]")
-    given = parse(parser, argv)
-    if given.ranks[:1] != [1]:
+    arguments = parse(parser, argv)
+    if arguments.ranks[:1] != [1]:
         parser.error("--ranks begins with 1, with which the others are compared")
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     rows = [
-        summarise(ranks, given.steps, launch_ranks(ranks, given.preset, given.steps + 1))
-        for ranks in given.ranks
+        summarise(ranks, arguments.steps, launch_ranks(ranks, arguments.preset, arguments.steps + 1))
+        for ranks in arguments.ranks
     ]
     results = {
         "benchmark": "scale",
         "machine": machine(),
         "load_before": load,
-        "preset": given.preset,
-        "steps": given.steps,
+        "preset": arguments.preset,
+        "steps": arguments.steps,
         "rows": compare(rows),
     }
-    return end(results, given.out)
+    return end(results, arguments.out)
 
 
 if __name__ == "__main__":

@@ -58,13 +58,13 @@ def train(path: Path, preset: str, steps: int) -> None:
         model, clock = make_algorithm(config, ranks=ranks), Clock()
         model.set_logger(Logger(None, []))
         model.learn(callback=clock, log_interval=None)
-        found = {
+        record = {
             "steps": ranks.gather(clock.steps),
             "decisions": model.num_timesteps,
             "gradients": sum(parameter.numel() for parameter in model.policy.trainable_parameters()),
         }
     if launch.leads:
-        path.write_text(json.dumps(found))
+        path.write_text(json.dumps(record))
 
 
 if __name__ == "__main__":

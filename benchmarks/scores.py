@@ -39,18 +39,18 @@ def measured(game: str, agent: str, episodes: int, seed: int) -> Row:
     row: Row = {"game": game, "agent": agent, "opponent": "random", "seed": seed}
     started = time.perf_counter()
     try:
-        found = measure_agent(resolve(overrides=overrides), agent, episodes, Console(stderr=True)).get("all")
+        group = measure_agent(resolve(overrides=overrides), agent, episodes, Console(stderr=True)).get("all")
     except OpponentError as error:
         return row | {"refused": str(error)}
     row |= {"seconds": round(time.perf_counter() - started, 1), "episodes_per_seat": episodes}
-    if found is None:
+    if group is None:
         return row | {"refused": "every episode was a fault"}
     return row | {
-        "episodes": found.episodes,
-        "faults": found.faults,
-        "score": list(found.score),
-        "success": list(found.success),
-        "turns": found.length,
+        "episodes": group.episodes,
+        "faults": group.faults,
+        "score": list(group.score),
+        "success": list(group.success),
+        "turns": group.length,
     }
 
 
@@ -68,14 +68,14 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--agents", nargs="+", default=AGENTS, metavar="NAME", help=f"[{' '.join(AGENTS)}]")
     parser.add_argument("--episodes", type=int, default=EPISODES, help=f"episodes per seat [{EPISODES}]")
     parser.add_argument("--seed", type=int, default=0, help="[0]")
-    given = parse(parser, argv)
-    before = rows_there(given.out, "scores")
+    arguments = parse(parser, argv)
+    before = rows_there(arguments.out, "scores")
     rows = [
-        measured(game, agent, given.episodes, given.seed) | {"machine": machine()}
-        for game in given.games
-        for agent in given.agents
+        measured(game, agent, arguments.episodes, arguments.seed) | {"machine": machine()}
+        for game in arguments.games
+        for agent in arguments.agents
     ]
-    return end({"benchmark": "scores", "rows": merged(before, rows)}, given.out)
+    return end({"benchmark": "scores", "rows": merged(before, rows)}, arguments.out)
 
 
 if __name__ == "__main__":

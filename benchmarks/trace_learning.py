@@ -113,14 +113,14 @@ def held_out(config: Config, traces: int, wrap: Wrap | None = None) -> TextEnvs:
 
 def right_options(envs: TextEnvs, seeds: Sequence[int]) -> list[tuple[int, int]]:
     """Returns the right option and the number of options, per episode."""
-    found = []
+    pairs = []
     for episode, seed in enumerate(seeds):
         slot = episode % envs.num_envs
         _, info = envs.reset_one(slot, seed)
         local: Any = envs.envs[slot].unwrapped
         options = info["admissible_commands"]
-        found.append((options.index(local.trace.truth), len(options)))
-    return found
+        pairs.append((options.index(local.trace.truth), len(options)))
+    return pairs
 
 
 def best_constant(right: Sequence[int]) -> tuple[int, int]:
@@ -152,13 +152,13 @@ def learn(name: str, config: Config, seeds: Sequence[int]) -> dict[str, Any]:
 
 def shares(policy: LLMPolicy, envs: TextEnvs, seeds: Sequence[int], seed: int) -> dict[str, Any]:
     """Returns the shares of right choices, by mode."""
-    found = {}
+    modes = {}
     for mode in MODES:
         decide = policy_agent(policy, seed, greedy=mode == "greedy")
         episodes = play_seeds(envs, decide, seeds)
         # Options differ in what "affine" compares, so only the true output scores 1.
-        found[mode] = share(sum(e.info["by_scoring"]["affine"] == 1.0 for e in episodes), len(seeds))
-    return found
+        modes[mode] = share(sum(e.info["by_scoring"]["affine"] == 1.0 for e in episodes), len(seeds))
+    return modes
 
 
 def table(results: dict[str, Any]) -> str:
@@ -166,15 +166,15 @@ def table(results: dict[str, Any]) -> str:
     constant = results["constant"]
     rows = [("", *MODES)]
     for name, arm in results["arms"].items():
-        for when, found in (("untrained", arm["untrained"]), ("trained", arm)):
-            rows.append((f"program {name}, {when}", _percent(found["sampled"]), _percent(found["greedy"])))
+        for when, modes in (("untrained", arm["untrained"]), ("trained", arm)):
+            rows.append((f"program {name}, {when}", _percent(modes["sampled"]), _percent(modes["greedy"])))
     rows.append((f"always option {constant['option']}", "", _percent(constant)))
     rows.append(("uniformly random", f"{results['uniform']:.1%}", ""))
     return "\n".join(f"{name:<26}{sampled:>20}{greedy:>20}" for name, sampled, greedy in rows)
 
 
-def _percent(found: dict[str, Any]) -> str:
-    interval = Interval(*found["share"])
+def _percent(figures: dict[str, Any]) -> str:
+    interval = Interval(*figures["share"])
     return f"{interval.mean:.1%} ({100 * interval.low:.1f}–{100 * interval.high:.1f})"
 
 
@@ -183,13 +183,13 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser = make_parser("trace_learning", __doc__)
     parser.add_argument("--traces", type=int, default=1000, help="held out, to evaluate on [1000]")
     parser.add_argument("--threads", type=int, help="CPU threads (left out: torch decides)")
-    given = parse(parser, rest)
-    if given.threads is not None:
-        torch.set_num_threads(given.threads)
+    arguments = parse(parser, rest)
+    if arguments.threads is not None:
+        torch.set_num_threads(arguments.threads)
     config = configuration([("run.device", "cpu"), ("run.seed", "0"), *overrides])
 
-    seeds = trace_seeds(config.run.seed, given.traces)
-    envs = held_out(config, given.traces)  # open to the end: the other environments share its programs
+    seeds = trace_seeds(config.run.seed, arguments.traces)
+    envs = held_out(config, arguments.traces)  # open to the end: the other environments share its programs
     options = right_options(envs, seeds)
     option, right = best_constant([place for place, _ in options])
     results: dict[str, Any] = {
@@ -198,14 +198,14 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         "preset": PRESET,
         "settings": {"ppo": asdict(config.ppo), "lora": asdict(config.lora), "env": to_dict(config)["env"]},
         "seed": config.run.seed,
-        "held_out": {"task_ids": list(HELD_OUT), "traces": given.traces},
+        "held_out": {"task_ids": list(HELD_OUT), "traces": arguments.traces},
         "uniform": round(sum(1 / count for _, count in options) / len(options), 4),
-        "constant": {"option": option, **share(right, given.traces)},
+        "constant": {"option": option, **share(right, arguments.traces)},
         "arms": {name: learn(name, config, seeds) for name in ARMS},
     }
     envs.close()
     print(table(results))
-    return end(results, given.out)
+    return end(results, arguments.out)
 
 
 if __name__ == "__main__":

@@ -91,13 +91,13 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser = make_parser("trace_scores", __doc__)
     parser.add_argument("--families", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help="[all]")
     parser.add_argument("--tasks", type=int, default=TASKS, help=f"tasks of each family [{TASKS}]")
-    given = parse(parser, argv)
-    before = rows_there(given.out, "trace_scores")
+    arguments = parse(parser, argv)
+    before = rows_there(arguments.out, "trace_scores")
     rows = []
-    for family in given.families:
-        rows.append(measured(family, given.tasks) | {"machine": machine()})
+    for family in arguments.families:
+        rows.append(measured(family, arguments.tasks) | {"machine": machine()})
         print(rows[-1], flush=True)
-    return end({"benchmark": "trace_scores", "rows": merged(before, rows)}, given.out)
+    return end({"benchmark": "trace_scores", "rows": merged(before, rows)}, arguments.out)
 
 
 if __name__ == "__main__":

@@ -42,26 +42,26 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument(
         "--tokenizer", metavar="DIR", help="that of models without weights [the embedded model's]"
     )
-    given = parse(parser, argv)
+    arguments = parse(parser, argv)
 
     steps: dict[str, dict[str, Steps]] = {}
-    for name in given.model:
+    for name in arguments.model:
         steps[name] = {}
-        for reading in given.readings:
-            settings = (given.repetitions, (1, 4), reading, given.game, given.tokenizer)
+        for reading in arguments.readings:
+            settings = (arguments.repetitions, (1, 4), reading, arguments.game, arguments.tokenizer)
             steps[name][reading] = apart(measure_step, name, *settings)
             show(name, reading, steps[name][reading])
     results = {
         "benchmark": "train_speed",
         "machine": machine() | hardware(),
-        "game": given.game,
-        "tokenizer": given.tokenizer,
-        "repetitions": given.repetitions,
+        "game": arguments.game,
+        "tokenizer": arguments.tokenizer,
+        "repetitions": arguments.repetitions,
         "flops_formula": FORMULA,
         "steps": steps,
-        "padded_over_shared": {name: compare(own) for name, own in steps.items() if len(own) > 1},
+        "padded_over_shared": {name: compare(timings) for name, timings in steps.items() if len(timings) > 1},
     }
-    return end(results, given.out)
+    return end(results, arguments.out)
 
 
 def hardware() -> dict[str, Any]:
@@ -91,14 +91,14 @@ def compare(readings: Mapping[str, Steps]) -> dict[str, dict[str, float]]:
     }
 
 
-def show(name: str, reading: str, found: Steps) -> None:
-    for epochs, step in found["steps"].items():
+def show(name: str, reading: str, figures: Steps) -> None:
+    for epochs, step in figures["steps"].items():
         print(
             f"{name}, {reading}, {epochs}: {step['seconds']:.2f} s, "
             f"{step['sampled_tokens_per_second']:.0f} tokens/s in sampling, "
             f"{step['updated_tokens_per_second']:.0f} in updating, "
-            f"{step['share_of_matrix_peak']:.0%} of {found['matrix_peak_gflops']} GFLOP/s, "
-            f"{found['peak_memory_gb']} GB, {step['hours_for_10000_steps']:.1f} h for 10,000 steps",
+            f"{step['share_of_matrix_peak']:.0%} of {figures['matrix_peak_gflops']} GFLOP/s, "
+            f"{figures['peak_memory_gb']} GB, {step['hours_for_10000_steps']:.1f} h for 10,000 steps",
             flush=True,
         )
 

@@ -80,10 +80,10 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def apart(work: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
-    """Returns ``work(*given)`` from a process of its own, whose peak of memory is that of the work."""
+def apart(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """Returns ``work(*arguments)`` from a process of its own, whose peak of memory is that of the work."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(work, *given).result()
+        return pool.submit(work, *arguments).result()
 
 
 def measure_step(
@@ -121,9 +121,9 @@ def measure_step(
         "peak_memory_gb": round(peak_memory() / 1e9, 2),
         "steps": {
             f"ppo_epochs_{number}": {
-                key: round(statistics.median(step[key] for step in found), 4) for key in found[0]
+                key: round(statistics.median(step[key] for step in samples), 4) for key in samples[0]
             }
-            for number, found in steps.items()
+            for number, samples in steps.items()
         },
     }
 

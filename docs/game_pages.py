@@ -149,14 +149,14 @@ def tensor(spec: GameSpec) -> str:
 
 def picture(name: str, variant: Any, history: list[int]) -> list[str]:
     """Returns the drawing of the position in the middle of the game below, or nothing if none is drawn."""
-    found = [read_board(name, str(state)) for state, _ in positions(variant, history)]
-    middle = len(found) // 2
-    drawn = found[middle]
+    boards = [read_board(name, str(state)) for state, _ in positions(variant, history)]
+    middle = len(boards) // 2
+    drawn = boards[middle]
     if drawn is None:
         return []
     data = html.escape(json.dumps(drawn, ensure_ascii=False))
     return [
-        f"The game below after {middle} of {len(found) - 1} moves:",
+        f"The game below after {middle} of {len(boards) - 1} moves:",
         f'<div class="board" data-board="{data}"></div>',
     ]
 

@@ -246,8 +246,8 @@ def _searchers(name: str) -> list[str]:
 
 def search_of(name: str) -> str:
     """Returns the searches that can play a game, with its budget; nothing if there are none."""
-    found, budget = _searchers(name), DECLARED[name].budget
-    return ", ".join(found) + (f" {budget.simulations} × {budget.rollouts}" if found and budget else "")
+    names, budget = _searchers(name), DECLARED[name].budget
+    return ", ".join(names) + (f" {budget.simulations} × {budget.rollouts}" if names and budget else "")
 
 
 def offered(spec: GameSpec) -> str:

@@ -34,9 +34,9 @@ def page() -> str:
     titles = " | ".join(f"`{agent}`: score | success" for agent in AGENTS)
     lines = [f"| index | game | {titles} | episodes |", f"|{'---|' * (2 * len(AGENTS) + 3)}"]
     for index, game in enumerate(TABLE):
-        own = [rows.get((game, agent)) for agent in AGENTS]
-        shown = " | ".join(cell for row in own for cell in cells(row))
-        counts = sorted({row["episodes"] for row in own if row is not None and "episodes" in row})
+        game_rows = [rows.get((game, agent)) for agent in AGENTS]
+        shown = " | ".join(cell for row in game_rows for cell in cells(row))
+        counts = sorted({row["episodes"] for row in game_rows if row is not None and "episodes" in row})
         lines.append(f"| {index} | `{game}` | {shown} | {' and '.join(map(str, counts)) or '-'} |")
     return NOTICE + TEXT + "\n".join(lines) + "\n"
 

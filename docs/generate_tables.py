@@ -61,8 +61,8 @@ def fill(text: str, *tables: str) -> str:
 def learning_table() -> str:
     """Returns a row per game and preset: what its last policy is worth, and what learning it took."""
     rows = []
-    kept = read_result("advantages")["rows"]  # sorted by game and preset
-    for (game, preset), same in groupby(kept, key=itemgetter("game", "preset")):
+    all_runs = read_result("advantages")["rows"]  # sorted by game and preset
+    for (game, preset), same in groupby(all_runs, key=itemgetter("game", "preset")):
         runs = list(same)
         decisions, _, seconds, _ = np.mean([run["points"][-1] for run in runs], axis=0)
         command = f"`train.py --preset {preset} --env.game {game}`"
@@ -95,11 +95,11 @@ def preset_table() -> str:
     for (*_, card), name in sorted(cards.items()):
         load = load_of(resolve(name))
         memory = plan(load)
-        kept = "NF4" if load.bits else load.dtype
+        weight_format = "NF4" if load.bits else load.dtype
         budgets = [f"{load.tokens_per_backward:,}", f"{load.tokens_per_forward:,}"]
         sizes = [format_gib(memory.weights), format_gib(memory.peak)]
         way = "yes" if load.gradient_checkpointing else "no"
-        rows.append([f"`{name}`", f"{card} GB", kept, way, *budgets, *sizes])
+        rows.append([f"`{name}`", f"{card} GB", weight_format, way, *budgets, *sizes])
     heads = [
         "preset", "card", "weights in", "checkpointing", "tokens with gradients", "without", "weights, GiB",
         "peak, GiB",

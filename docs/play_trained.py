@@ -116,9 +116,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--probabilities", type=Path, metavar="FILE")
     options = parser.parse_args(argv)
     if options.probabilities:
-        found = {game: list_probabilities(game, run) for game, run in read_script().items()}
+        probabilities = {game: list_probabilities(game, run) for game, run in read_script().items()}
         options.probabilities.parent.mkdir(parents=True, exist_ok=True)
-        options.probabilities.write_text(json.dumps(found), encoding="utf-8")
+        options.probabilities.write_text(json.dumps(probabilities), encoding="utf-8")
         return
     runs = dict(map(read_run, options.runs))
     if set(runs) != set(GAMES):

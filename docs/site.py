@@ -43,8 +43,8 @@ FENCE = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 
 def site_pages() -> dict[str, str]:
     """Returns the committed pages of the site: path in the repository to path in the site."""
-    own = sorted(path.name for path in (ROOT / "docs").glob("*.md") if not path.stem.endswith("_template"))
-    return {**{f"docs/{name}": name for name in own}, **OTHERS}
+    names = sorted(path.name for path in (ROOT / "docs").glob("*.md") if not path.stem.endswith("_template"))
+    return {**{f"docs/{name}": name for name in names}, **OTHERS}
 
 
 def generated() -> dict[str, Callable[[], str]]:
@@ -73,7 +73,7 @@ def copied(path: str) -> str:
     if name in SPLIT:
         text = text.partition(f"\n## {SPLIT[name][0]}\n")[0] + "\n"
     return "".join(
-        part if is_code else LINK.sub(lambda found: _link(path, *found.groups()), part)
+        part if is_code else LINK.sub(lambda match: _link(path, *match.groups()), part)
         for is_code, part in _parts(text)
     )
 
@@ -81,10 +81,10 @@ def copied(path: str) -> str:
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
     """Yields the text in parts, each with whether it is a fenced block."""
     start = 0
-    for found in FENCE.finditer(text):
-        yield False, text[start : found.start()]
-        yield True, found[0]
-        start = found.end()
+    for match in FENCE.finditer(text):
+        yield False, text[start : match.start()]
+        yield True, match[0]
+        start = match.end()
     yield False, text[start:]
 
 

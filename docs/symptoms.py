@@ -35,8 +35,8 @@ def draw(folder: Path, name: str) -> bytes:
     FigureCanvasAgg(figure)
     panels: Any = figure.subplots(1, 2)
     for axes, key, title in zip(panels, ("rollout/reward", metric), ("reward", label), strict=True):
-        for own, colour, text in (("good", GOOD, "the preset tiny"), (run, BAD, "with the symptom")):
-            rows = [json.loads(line) for line in (folder / own / "metrics.jsonl").read_text().splitlines()]
+        for subdir, colour, text in (("good", GOOD, "the preset tiny"), (run, BAD, "with the symptom")):
+            rows = [json.loads(line) for line in (folder / subdir / "metrics.jsonl").read_text().splitlines()]
             rows = [row for row in rows if row["step"] <= 40]
             values = running_mean([row[key] for row in rows], 3)
             axes.plot([row["step"] for row in rows], values, color=colour, label=text, linewidth=1.4)

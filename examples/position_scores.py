@@ -25,7 +25,7 @@ for name, data in SETS.items():
         "0": ["0"] * len(data),
     }
     means = [
-        sum(data.score_answer(reply, entry) for reply, entry in zip(given, data, strict=True)) / len(data)
-        for given in replies.values()
+        sum(data.score_answer(reply, entry) for reply, entry in zip(answers, data, strict=True)) / len(data)
+        for answers in replies.values()
     ]
     print(f"{name:<14}" + "".join(f"{mean:>8.3f}" for mean in means))

@@ -69,15 +69,15 @@ class Policy(nn.Module):
         if legal not in self._branches:
             numbers = self.tokenizer([str(action) for action in legal], add_special_tokens=False)["input_ids"]
             answers = [[*number, self.tokenizer.eos_token_id] for number in numbers]
-            found = []
+            branches = []
             for prefix in sorted({tuple(answer[:cut]) for answer in answers for cut in range(len(answer))}):
                 going: dict[int, list[int]] = {}
                 for place, answer in enumerate(answers):
                     if tuple(answer[: len(prefix)]) == prefix and len(answer) > len(prefix):
                         going.setdefault(answer[len(prefix)], []).append(place)
                 if len(going) > 1:
-                    found.append((list(prefix), list(going), list(going.values())))
-            self._branches[legal] = found or [([], answers[0][:1], [[0]])]  # the critic reads the prompt
+                    branches.append((list(prefix), list(going), list(going.values())))
+            self._branches[legal] = branches or [([], answers[0][:1], [[0]])]  # the critic reads the prompt
         return self._branches[legal]
 
     def forward(self, questions: list[tuple[str, tuple[int, ...]]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -105,9 +105,9 @@ class Policy(nn.Module):
                     goals += [place * width + goal for goal in places]
                 row += 1
         chosen = (logits + blocked).log_softmax(dim=-1)[index, tokens]
-        found = torch.zeros(len(questions) * width).index_add(0, torch.tensor(goals), chosen)
+        sums = torch.zeros(len(questions) * width).index_add(0, torch.tensor(goals), chosen)
         beyond = torch.tensor([[at >= len(legal) for at in range(width)] for _, legal in questions])
-        return found.view(len(questions), width).masked_fill(beyond, -torch.inf), values
+        return sums.view(len(questions), width).masked_fill(beyond, -torch.inf), values
 
     def _read(self, rows: list[list[int]], prompts: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the hidden states at each row's last token and at its prompt's, both (rows, hidden)."""
@@ -219,8 +219,8 @@ def measure(policy: Policy, game: str) -> float:
     def probabilities(texts, legal):
         questions = [(text, tuple(actions)) for text, actions in zip(texts, legal, strict=True)]
         with torch.no_grad():
-            found = ask(policy, questions)[0].double().exp().numpy()
-        rows = [row[: len(actions)] for row, (_, actions) in zip(found, questions, strict=True)]
+            matrix = ask(policy, questions)[0].double().exp().numpy()
+        rows = [row[: len(actions)] for row, (_, actions) in zip(matrix, questions, strict=True)]
         return [row / row.sum() for row in rows]
 
     variant = game_gym.exact.find_variant(game=game)

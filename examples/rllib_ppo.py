@@ -18,7 +18,7 @@ config = (
 )
 algorithm = config.build_algo()
 for iteration in range(1, 16):
-    found = algorithm.train()["env_runners"]
-    print(f"iteration {iteration}: score {found['episode_return_mean']:.3f}")
+    metrics = algorithm.train()["env_runners"]
+    print(f"iteration {iteration}: score {metrics['episode_return_mean']:.3f}")
 algorithm.stop()
 ray.shutdown()

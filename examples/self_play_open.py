@@ -24,8 +24,8 @@ def average(texts, legal):
 
 for episode in range(30_001):
     if episode % 5000 == 0:
-        found = exact.evaluate(env.unwrapped.variant, average, rules=False)
-        print(f"{episode:>6} games: exploitability {found.exploitability:.3f}, value {found.self_value:+.3f}")
+        facts = exact.evaluate(env.unwrapped.variant, average, rules=False)
+        print(f"{episode:>6} games: exploitability {facts.exploitability:.3f}, value {facts.self_value:+.3f}")
     (text, info), turns = env.reset(seed=episode), []
     while "result" not in info:
         seat, odds = info["seat"], np.exp(logits[info["seat"]][text])

@@ -80,7 +80,7 @@ def make_estimator(
     corrections = _sum_corrections(tree, edges, values)
     ends = tree.movers == TERMINAL
     estimates = np.where(ends, tree.scores[:, seat] + corrections, np.nan)
-    unknown = [own for own, table in enumerate(tables) if table is None]
+    unknown = [player for player, table in enumerate(tables) if table is None]
     if blind and len(unknown) == 1:
         estimates[ends] = _average_alike(tree, unknown[0], edges, estimates)[ends]
     elif not unknown:  # nothing is left to chance
@@ -131,9 +131,9 @@ def _sum_corrections(tree: GameTree, edges: Floats, values: Floats) -> Floats:
     means = np.bincount(tree.parents[known], weights=(edges * after)[known], minlength=len(values))
     corrections = np.zeros(len(values))
     for level in tree.levels[:-1]:
-        own = tree.edges_of(level)
-        terms = np.where(known[own], means[tree.parents[own]] - after[own], 0.0)
-        corrections[tree.children[own]] = corrections[tree.parents[own]] + terms
+        level_edges = tree.edges_of(level)
+        terms = np.where(known[level_edges], means[tree.parents[level_edges]] - after[level_edges], 0.0)
+        corrections[tree.children[level_edges]] = corrections[tree.parents[level_edges]] + terms
     return corrections
 
 
@@ -157,9 +157,9 @@ def _group_alike(tree: GameTree, seat: int) -> Whole:
     numbers = np.zeros(len(tree.movers), dtype=np.int64)
     groups: dict[tuple[int, int, int], int] = {}
     for level in tree.levels[:-1]:
-        own = tree.edges_of(level)
-        numbers[tree.children[own]] = numbers[tree.parents[own]]
-        for edge in np.flatnonzero(tree.movers[tree.parents[own]] == seat) + own.start:
+        level_edges = tree.edges_of(level)
+        numbers[tree.children[level_edges]] = numbers[tree.parents[level_edges]]
+        for edge in np.flatnonzero(tree.movers[tree.parents[level_edges]] == seat) + level_edges.start:
             parent = tree.parents[edge]
             key = int(numbers[parent]), int(tree.state_of[parent]), int(tree.actions[edge])
             numbers[tree.children[edge]] = groups.setdefault(key, len(groups) + 1)

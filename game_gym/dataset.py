@@ -64,11 +64,11 @@ class PositionDataset(QuestionDataset):
         values = self._judge(variant).values(state, info["seat"], info["seed"])
         width = (variant.high - variant.low) or 1.0
         scores = [round(1 - (max(values) - value) / width, _DIGITS) for value in values]
-        kept = ("task_id", "seed", "game", "seat", "turn", "opponent", "legal_actions", "admissible_commands")
+        keys = ("task_id", "seed", "game", "seat", "turn", "opponent", "legal_actions", "admissible_commands")
         return {
             "question": text,
             "answer": str(info["legal_actions"][scores.index(max(scores))]),
-            "metadata": {**{key: info[key] for key in kept}, "scores": scores},
+            "metadata": {**{key: info[key] for key in keys}, "scores": scores},
         }
 
     def score_answer(self, answer: str | None, entry: Mapping[str, Any]) -> float:

@@ -426,11 +426,11 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
 
     def _move_illegally(self, turn: GameTurn, action: int | NoAction) -> Marked:
         if isinstance(action, NoAction):
-            given = f"reply: {action.beginning!r} names no legal action"
+            mistake = f"reply: {action.beginning!r} names no legal action"
         else:
-            given = f"action: {shown(action)} was given"
+            mistake = f"action: {shown(action)} was given"
         # Conversations show the message to the player.
-        message = illegal_action(given, turn.legal) if self.list_actions else f"{given}: it is not legal"
+        message = illegal_action(mistake, turn.legal) if self.list_actions else f"{mistake}: it is not legal"
         gives_up = self._strikes.add(message)
         self._given.append(action)
         if gives_up:

@@ -41,15 +41,15 @@ def read_seat(options: dict[str, Any], opponent: str, local: bool) -> int | None
     Raises:
         OptionError: it is no whole number of at least 0, every seat is the caller's, or a server chooses.
     """
-    given = options.get("seat")
-    if given is None:
+    seat = options.get("seat")
+    if seat is None:
         return None
-    if not is_whole(given) or given < 0:
-        raise OptionError(f"reset option 'seat': {shown(given)} was given, allowed: whole numbers from 0")
+    if not is_whole(seat) or seat < 0:
+        raise OptionError(f"reset option 'seat': {shown(seat)} was given, allowed: whole numbers from 0")
     if opponent == OPEN or not local:
         why = "leaves every seat to the caller" if local else "is one of a server, which chooses the seat"
-        raise OptionError(f"reset option 'seat': {given} was given, and this game {why}; leave it out")
-    return int(given)
+        raise OptionError(f"reset option 'seat': {seat} was given, and this game {why}; leave it out")
+    return int(seat)
 
 
 def read_list_actions(options: dict[str, Any], default: bool) -> bool:
@@ -58,12 +58,12 @@ def read_list_actions(options: dict[str, Any], default: bool) -> bool:
     Raises:
         OptionError: it is no truth value.
     """
-    given = options.get("list_actions")
-    if given is None:
+    option = options.get("list_actions")
+    if option is None:
         return default
-    if not isinstance(given, bool):
-        raise OptionError(f"reset option 'list_actions': {shown(given)} was given, allowed: True or False")
-    return given
+    if not isinstance(option, bool):
+        raise OptionError(f"reset option 'list_actions': {shown(option)} was given, allowed: True or False")
+    return option
 
 
 def read_opponent(options: dict[str, Any], tasks: TaskSet, opponent: str) -> str:
@@ -72,11 +72,11 @@ def read_opponent(options: dict[str, Any], tasks: TaskSet, opponent: str) -> str
     Raises:
         OptionError: there is no such opponent, or it cannot play every game that may be drawn.
     """
-    given = options.get("opponent", opponent)
-    if isinstance(given, str) and given == opponent:
+    name = options.get("opponent", opponent)
+    if isinstance(name, str) and name == opponent:
         return opponent
     try:
-        check_opponent(given, tasks)
+        check_opponent(name, tasks)
     except TaskGymError as error:
         raise OptionError(f"reset option 'opponent': {error}") from error
-    return str(given)
+    return str(name)

@@ -21,11 +21,11 @@ def seat_score(returns: Sequence[float], seat: int, zero_sum: bool, low: float, 
         low: The least possible return.
         high: The greatest possible return.
     """
-    own = returns[seat]
+    seat_return = returns[seat]
     if zero_sum or len(returns) == 1:
         # Bounded, because play can pass the bounds that some games state (2048: by a few points).
-        return min(max((own - low) / (high - low), 0.0), 1.0) if high > low else 0.5
-    ahead = sum(other > own for other in returns)
+        return min(max((seat_return - low) / (high - low), 0.0), 1.0) if high > low else 0.5
+    ahead = sum(other > seat_return for other in returns)
     if len(returns) > 2:
         return 1.0 - ahead / (len(returns) - 1)
     return 0.5 if returns[0] == returns[1] else 1.0 - ahead

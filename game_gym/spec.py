@@ -100,19 +100,19 @@ class GameSpec:
         if not isinstance(self.name, str):
             raise GameError(f"GameSpec: name: {shown(self.name)} was given, needed: a text")
         for field_name, (needed, fits) in _FIELDS.items():
-            given = getattr(self, field_name)
-            if not fits(given):
+            value = getattr(self, field_name)
+            if not fits(value):
                 raise GameError(
-                    f"GameSpec {self.name!r}: {field_name}: {shown(given)} was given, needed: {needed}"
+                    f"GameSpec {self.name!r}: {field_name}: {shown(value)} was given, needed: {needed}"
                 )
 
 
-def _is_optional(given: object) -> bool:
-    return given is None or callable(given)
+def _is_optional(value: object) -> bool:
+    return value is None or callable(value)
 
 
 _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "notation": ("a text, as 'Pass or Bet.'", lambda given: isinstance(given, str)),
+    "notation": ("a text, as 'Pass or Bet.'", lambda value: isinstance(value, str)),
     "rules": (
         "a function of the parameters that returns the rules, as lambda params: 'Take a stick.'",
         callable,
@@ -128,11 +128,11 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "state_key": ("a function of a state that returns what tells it from the others, or None", _is_optional),
     "allowed": (
         'parameters with a tuple of values each, as {"players": (2, 3)}',
-        lambda given: isinstance(given, Mapping) and all(isinstance(v, tuple) for v in given.values()),
+        lambda value: isinstance(value, Mapping) and all(isinstance(v, tuple) for v in value.values()),
     ),
     "budget": (
         "Budget(simulations=..., rollouts=...), or None",
-        lambda given: given is None or isinstance(given, Budget),
+        lambda value: value is None or isinstance(value, Budget),
     ),
 }
 """The fields of a declaration that are checked: what is needed, and whether a value is that."""
@@ -256,10 +256,10 @@ def _check_no_file(game: str, value: Any, name: str = "") -> None:
     named = [name] if value not in ("", None) else []
     if isinstance(value, str):
         named += _SETTING.findall(value)
-    for given in named:
-        if _FILE_WORDS.intersection(given.lower().split("_")):
+    for param in named:
+        if _FILE_WORDS.intersection(param.lower().split("_")):
             raise GameError(
-                f"{game} parameter {given!r}: {shown(value)} was given, a file that OpenSpiel would open and "
+                f"{game} parameter {param!r}: {shown(value)} was given, a file that OpenSpiel would open and "
                 "whose text errors and observations can show; allowed: with allow_files=True (in a "
                 "configuration env.allow_files: true), which is for files that you chose"
             )

@@ -95,8 +95,8 @@ class TaskSet:
         params: Mapping[str, Any] | None = None,
         allow_files: bool = False,
     ) -> None:
-        given = {"task_id": task_id, "task_ids": task_ids, "game": game}
-        named = [name for name, value in given.items() if value is not None]
+        arguments = {"task_id": task_id, "task_ids": task_ids, "game": game}
+        named = [name for name, value in arguments.items() if value is not None]
         if len(named) != 1:
             raise ArgumentError(
                 f"task: {', '.join(named) or 'nothing'} was given, allowed: exactly one of task_id, "

@@ -38,7 +38,7 @@ def moves(variant: Variant, history: Sequence[int]) -> list[Move]:
     Raises:
         HistoryError: the game has no such history.
     """
-    return [move for _, made in positions(variant, history) for move in made]
+    return [move for _, turn_moves in positions(variant, history) for move in turn_moves]
 
 
 def positions(variant: Variant, history: Sequence[int]) -> Iterator[tuple[State, list[Move]]]:
@@ -100,8 +100,8 @@ def _list_legal(state: State) -> list[int]:
 
 def _check_legal(variant: Variant, action: Any, legal: Sequence[int]) -> None:
     if type(action) is not int or action not in legal:
-        given = illegal_action(f"history: action {shown(action)} was given", legal)
-        raise HistoryError(f"{given}, in {variant.spec.name!r}")
+        message = illegal_action(f"history: action {shown(action)} was given", legal)
+        raise HistoryError(f"{message}, in {variant.spec.name!r}")
 
 
 def show(variant: Variant, state: State) -> str:

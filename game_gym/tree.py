@@ -81,7 +81,7 @@ class InformationStates:
     actions: NDArray[Any]
     write: Callable[[State, int, list[tuple[str, str]]], str]
     recalls: bool
-    _kept: dict[int, InformationState] = field(default_factory=dict, init=False, repr=False)
+    _cache: dict[int, InformationState] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -90,11 +90,11 @@ class InformationStates:
         return (self[number] for number in range(len(self)))
 
     def __getitem__(self, number: int) -> InformationState:
-        known = self._kept.get(number)
+        known = self._cache.get(number)
         if known is None:
             known = self._find(int(self.nodes[number]))
-            if len(self._kept) < KEPT_STATES:
-                self._kept[number] = known
+            if len(self._cache) < KEPT_STATES:
+                self._cache[number] = known
         return known
 
     def _find(self, node: int) -> InformationState:
@@ -181,10 +181,10 @@ class GameTree:
     def find_edge(self, node: int, action: int) -> int:
         """Returns the edge of an action from a node; ``KeyError`` if there is none."""
         start, end = self.first_edges[node], self.first_edges[node + 1]
-        found = np.flatnonzero(self.actions[start:end] == action)
-        if not len(found):
+        matches = np.flatnonzero(self.actions[start:end] == action)
+        if not len(matches):
             raise KeyError((node, action))
-        return int(start + found[0])
+        return int(start + matches[0])
 
     def edges_of(self, level: slice) -> slice:
         """Returns the edges that lead from the nodes of a level."""
@@ -223,10 +223,10 @@ class GameTree:
         products = np.zeros(len(self.movers))
         products[0] = 1.0
         for level, below in pairwise(self.levels):
-            own = self.edges_of(level)
+            level_edges = self.edges_of(level)
             products[below] = np.bincount(
-                self.children[own] - below.start,
-                weights=products[self.parents[own]] * edges[own],
+                self.children[level_edges] - below.start,
+                weights=products[self.parents[level_edges]] * edges[level_edges],
                 minlength=below.stop - below.start,
             )
         return products
@@ -240,10 +240,10 @@ class GameTree:
 
     def _sum_edges(self, level: slice, edges: Floats, values: Floats) -> Floats:
         """Returns the sum over each node's edges of probability times value, for the nodes of a level."""
-        own = self.edges_of(level)
+        level_edges = self.edges_of(level)
         sums: Floats = np.bincount(
-            self.parents[own] - level.start,
-            weights=edges[own] * values[self.children[own]],
+            self.parents[level_edges] - level.start,
+            weights=edges[level_edges] * values[self.children[level_edges]],
             minlength=level.stop - level.start,
         ).astype(np.float64, copy=False)
         return sums
@@ -286,13 +286,13 @@ class GameTree:
             edges: The probability of each edge's action; those of the seat itself do not count.
             seat: The seat.
         """
-        own = self.movers[self.parents] == seat
-        others = np.where(own, 1.0, edges)
+        seat_edges = self.movers[self.parents] == seat
+        others = np.where(seat_edges, 1.0, edges)
         reach, starts = self.reach(others), self.action_starts
         values = self.returns[:, seat].copy()
         for level in reversed(self.levels[:-1]):
             part = self.edges_of(level)
-            mine = np.flatnonzero(own[part]) + part.start
+            mine = np.flatnonzero(seat_edges[part]) + part.start
             if len(mine):
                 # A state's histories are all in this level, so the sums over them decide its best action.
                 places = starts[self.state_of[self.parents[mine]]] + self.places[mine]

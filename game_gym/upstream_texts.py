@@ -176,7 +176,7 @@ def _find_refusal(folder: str, named: str | None) -> Template | None:
     try:
         return read_template(file, "error_msg", (_TRIED, _TRIES))
     except (OSError, SyntaxError, ValueError) as error:
-        given = f"{BOT_VARIABLE}: {named!r} was given" if named else f"{VARIABLE}: beside the folder"
+        subject = f"{BOT_VARIABLE}: {named!r} was given" if named else f"{VARIABLE}: beside the folder"
         raise GameError(
-            f"{given}, allowed: upstream's file {BOT_FILE} with its message after a wrong reply; {error}"
+            f"{subject}, allowed: upstream's file {BOT_FILE} with its message after a wrong reply; {error}"
         ) from error

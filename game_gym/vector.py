@@ -114,9 +114,9 @@ class GameSpielVectorEnv(SyncVectorEnv):
     ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """Makes a move in every game; one that has ended begins anew, as ``autoreset_mode`` says."""
         whole = isinstance(actions, np.ndarray) and actions.ndim == 1 and actions.dtype.kind in "iu"
-        given = actions.tolist() if whole else _listed("actions", actions, "one per game")
-        if len(given) != self.num_envs:
-            raise ArgumentError(f"actions: {len(given)} were given, allowed: {self.num_envs}, one per game")
+        moves = actions.tolist() if whole else _listed("actions", actions, "one per game")
+        if len(moves) != self.num_envs:
+            raise ArgumentError(f"actions: {len(moves)} were given, allowed: {self.num_envs}, one per game")
         mode, over = self.autoreset_mode, self._autoreset_envs.nonzero()[0].tolist()
         if over and mode is AutoresetMode.DISABLED:
             raise ArgumentError(
@@ -127,11 +127,11 @@ class GameSpielVectorEnv(SyncVectorEnv):
             over = []
         # All are read before a game moves: after an error, the caller may step again.
         for i in over:
-            given[i] = None
+            moves[i] = None
         if not whole:
-            given = [move if i in over else read_action(move) for i, move in enumerate(given)]
+            moves = [move if i in over else read_action(move) for i, move in enumerate(moves)]
 
-        moved = self._play(given)
+        moved = self._play(moves)
         before: dict[int, Marked] | None = None
         final: Info = {}
         if mode is AutoresetMode.SAME_STEP:
@@ -240,8 +240,8 @@ def _begin(game: GameSpielEnv, seed: int | None, options: Info | None) -> Moved:
     return game.first_turn()
 
 
-def _listed(name: str, given: Any, allowed: str) -> list[Any]:
+def _listed(name: str, values: Any, allowed: str) -> list[Any]:
     try:
-        return list(given)
+        return list(values)
     except TypeError as error:
-        raise ArgumentError(f"{name}: {shown(given)} was given, allowed: {allowed}") from error
+        raise ArgumentError(f"{name}: {shown(values)} was given, allowed: {allowed}") from error

@@ -70,21 +70,21 @@ def device_of(config: Config, launch: Launch | None = None) -> torch.device:
     name = config.run.device
     device = named_device(name)
     if device.type == "cuda" and launch is not None and launch.local_size > 1:
-        found = torch.cuda.device_count()
+        count = torch.cuda.device_count()
         if device.index is not None and name != "auto":
             raise InvalidValueError(
                 f"run.device is {name!r}, and torchrun started {launch.local_size} ranks here; allowed: "
                 "auto, cpu, or cuda, of which each rank takes its own"
             )
-        if found < launch.local_size:
+        if count < launch.local_size:
             raise InvalidValueError(
-                f"torchrun started {launch.local_size} ranks here, and torch finds {found or 'no'} GPU; "
+                f"torchrun started {launch.local_size} ranks here, and torch finds {count or 'no'} GPU; "
                 "allowed: a GPU per rank (--nproc-per-node), or run.device cpu"
             )
         return torch.device("cuda", launch.local_rank)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        found = torch.cuda.device_count()
-        raise InvalidValueError(f"run.device is {name!r}, but torch finds {found or 'no'} GPU here")
+        count = torch.cuda.device_count()
+        raise InvalidValueError(f"run.device is {name!r}, but torch finds {count or 'no'} GPU here")
     return device
 
 
@@ -154,9 +154,9 @@ def connect_sampler(config: Config, policy: LLMPolicy, ranks: Ranks = ALONE) -> 
     return policy
 
 
-def list_urls(given: str | tuple[str, ...] | None) -> list[str]:
+def list_urls(urls: str | tuple[str, ...] | None) -> list[str]:
     """Returns the addresses of ``run.vllm_base_url``, which options write with commas."""
-    several = (given or "").split(",") if isinstance(given, str) or given is None else list(given)
+    several = (urls or "").split(",") if isinstance(urls, str) or urls is None else list(urls)
     return [url.strip() for url in several]
 
 
@@ -170,10 +170,10 @@ def make_algorithm(config: Config, wrap: Wrap | None = None, ranks: Ranks = ALON
     """
     starts, itself = make_starts(config), plays_itself(config)
     episodes = math.ceil(config.ppo.batch_size / ranks.size)
-    made, threads, workers = add_workers(config, copies(config.env, episodes, wrap))
+    makers, threads, workers = add_workers(config, copies(config.env, episodes, wrap))
     if threads is None and ranks.launch.local_size > 1:
         threads = max(1, count_cores() // ranks.launch.local_size)
-    envs = TextVecEnv(made, threads, workers)
+    envs = TextVecEnv(makers, threads, workers)
     game: Any = envs.envs[0].unwrapped
     for name in stage_opponents(config):  # each is played in every game that may be drawn
         envs.waits |= opponent_waits(name)

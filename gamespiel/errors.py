@@ -37,11 +37,11 @@ class Mistakes:
     """A collection of errors, so that one message can name all of them."""
 
     def __init__(self) -> None:
-        self.found: list[ConfigError] = []
+        self.errors: list[ConfigError] = []
 
     def add(self, error: ConfigError) -> None:
         """Adds an error, or each of those that another collection raised together."""
-        self.found += error.mistakes if isinstance(error, MistakesError) else [error]
+        self.errors += error.mistakes if isinstance(error, MistakesError) else [error]
 
     @contextmanager
     def collect(self) -> Iterator[None]:
@@ -58,34 +58,34 @@ class Mistakes:
             ConfigError: the one error that was collected, as it is.
             MistakesError: several; the message names the first ``MOST_SHOWN``.
         """
-        found = list({str(error): error for error in self.found}.values())
-        if not found:
+        errors = list({str(error): error for error in self.errors}.values())
+        if not errors:
             return
-        if len(found) == 1:
-            raise found[0]
-        lines = ["  " + " ".join(str(error).split()) for error in found[:MOST_SHOWN]]
-        if len(found) > MOST_SHOWN:
-            lines.append(f"  and {len(found) - MOST_SHOWN:,} more")
-        together = MistakesError("\n".join([f"{len(found):,} mistakes:", *lines]))
-        together.mistakes = tuple(found)
+        if len(errors) == 1:
+            raise errors[0]
+        lines = ["  " + " ".join(str(error).split()) for error in errors[:MOST_SHOWN]]
+        if len(errors) > MOST_SHOWN:
+            lines.append(f"  and {len(errors) - MOST_SHOWN:,} more")
+        together = MistakesError("\n".join([f"{len(errors):,} mistakes:", *lines]))
+        together.mistakes = tuple(errors)
         raise together
 
 
 def unknown_name_error(
-    kind: str, given: str, allowed: Iterable[str], *, listed: bool = False
+    kind: str, unknown_name: str, allowed: Iterable[str], *, listed: bool = False
 ) -> UnknownKeyError:
     """Returns the error for a name that is not allowed, with the nearest match or with all allowed names.
 
     Args:
         kind: The kind of name, as "option".
-        given: The name.
+        unknown_name: The name.
         allowed: All allowed names.
         listed: Whether the message has all allowed names in any case.
     """
-    names, written = list(allowed), shown(given)
+    names, written = list(allowed), shown(unknown_name)
     ends = {name.rpartition(".")[2]: name for name in names}  # learning_rate may mean ppo.learning_rate
-    near = difflib.get_close_matches(given[:LONGEST], names, n=1)
-    near = near or [ends[end] for end in difflib.get_close_matches(given[:LONGEST], ends, n=1)]
+    near = difflib.get_close_matches(unknown_name[:LONGEST], names, n=1)
+    near = near or [ends[end] for end in difflib.get_close_matches(unknown_name[:LONGEST], ends, n=1)]
     hints = [f"did you mean {near[0]!r}?"] if near else []
     if listed or not (near or len(names) > 12):
         hints.append(f"allowed: {', '.join(names)}")

@@ -82,10 +82,12 @@ class ExactGame:
         Raises:
             SizeError: the game is too large to enumerate.
         """
-        own, untrained = _ask_once(partial(policy.distribution, adapters=adapters)), None
+        distribution, untrained = _ask_once(partial(policy.distribution, adapters=adapters)), None
         if trained:
             untrained = self._evaluate(partial(policy.distribution, adapters=BASE))
-        return ExactComparison(self._evaluate(own), self._evaluate(exact.greedy(own)), untrained)
+        return ExactComparison(
+            self._evaluate(distribution), self._evaluate(exact.greedy(distribution)), untrained
+        )
 
     def compare_agent(self, name: str) -> ExactComparison:
         """Returns a baseline's exact values.
@@ -128,11 +130,11 @@ class ExactGame:
 
 def _ask_once(policy: Policy) -> Policy:
     """Returns ``policy`` with its first answer kept: every evaluation of one game asks the same."""
-    kept: list[Sequence[NDArray[np.float64]]] = []
+    answers: list[Sequence[NDArray[np.float64]]] = []
 
     def answer(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> Sequence[NDArray[np.float64]]:
-        if not kept:
-            kept.append(policy(texts, legal))
-        return kept[0]
+        if not answers:
+            answers.append(policy(texts, legal))
+        return answers[0]
 
     return answer

@@ -76,14 +76,14 @@ class FrozenPolicy:
         keys = [(str(text), tuple(actions)) for text, actions in zip(texts, legal, strict=True)]
         with self._lock:  # opponents in threads share the model
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
-            found = {key: self._known[key] for key in keys if key in self._known}
+            probabilities = {key: self._known[key] for key in keys if key in self._known}
             if new:
                 rows = self._load().distribution(list(new.values()), [list(key[1]) for key in new])
-                found |= {key: row.tolist() for key, row in zip(new, rows, strict=True)}
+                probabilities |= {key: row.tolist() for key, row in zip(new, rows, strict=True)}
             if len(self._known) + len(new) > MOST_KEPT:
                 self._known.clear()
-            self._known.update(found)
-        return [found[key] for key in keys]
+            self._known.update(probabilities)
+        return [probabilities[key] for key in keys]
 
     def _ask(self, variant: Variant, state: State, seat: int, legal: Sequence[int]) -> str:
         """Returns the position's prompt in the form that the policy was trained on."""
@@ -118,8 +118,8 @@ _loading = threading.RLock()
 def find_policy(place: str) -> FrozenPolicy:
     """Returns the policy that all opponents of one place share; a forked child makes its own."""
     key = place, os.getpid()
-    found = _policies.get(key)
-    return _policies.setdefault(key, FrozenPolicy(place)) if found is None else found
+    policy = _policies.get(key)
+    return _policies.setdefault(key, FrozenPolicy(place)) if policy is None else policy
 
 
 class PolicyOpponent:

@@ -115,5 +115,5 @@ def _set_handlers(handlers: Mapping[str, Handler]) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, kept in before.items():
-            signal.signal(number, kept)
+        for number, old_handler in before.items():
+            signal.signal(number, old_handler)

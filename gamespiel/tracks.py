@@ -48,17 +48,17 @@ def require_one_track(tracks: Mapping[str, str | None], hint: str = "") -> str |
     Raises:
         TrackError: there are several tracks, or there is none of that name.
     """
-    found: dict[str, str] = {}
+    players: dict[str, str] = {}
     for name, track in tracks.items():
         if track is None:
             continue
         if track not in TRACKS:
             raise TrackError(unknown(f"track of {shown(name)}", track, TRACKS))
-        found.setdefault(track, name)
-    if len(found) > 1:
-        listed = " and ".join(f"{shown(name)} ({track})" for track, name in found.items())
+        players.setdefault(track, name)
+    if len(players) > 1:
+        listed = " and ".join(f"{shown(name)} ({track})" for track, name in players.items())
         raise TrackError(f"{listed} are on different tracks, and what one may do the other may not{hint}")
-    return next(iter(found), None)
+    return next(iter(players), None)
 
 
 def list_changes(track: str) -> list[tuple[str, str]]:

@@ -88,31 +88,33 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the environments")
     parser.add_argument("--no-train", action="store_true", help="leave the trainer out")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy the files there, to be published")
-    given = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gamespiel-package-") as folder:
         wheel = build(Path(folder))
         check_names(wheel)
-        small = Environment(Path(folder, "small"), given.python)
+        small = Environment(Path(folder, "small"), arguments.python)
         small.install(wheel)
         play_without_trainer(small)
         run = None
-        if not given.no_train:
-            large = Environment(Path(folder, "large"), given.python)
+        if not arguments.no_train:
+            large = Environment(Path(folder, "large"), arguments.python)
             large.install("torch")  # by itself and first, as in the Makefile
             large.install(f"{wheel}[train]")
             run = train(large)
-            train_from_source(large, made(wheel)[0])
+            train_from_source(large, get_files(wheel)[0])
         see_without_trainer(small, wheel, run)
-        if given.keep is not None:
-            given.keep.mkdir(parents=True, exist_ok=True)
-            for file in made(wheel):
-                shutil.copy2(file, given.keep)
-            print(f"to publish: twine upload {' '.join(str(given.keep / p.name) for p in made(wheel))}")
+        if arguments.keep is not None:
+            arguments.keep.mkdir(parents=True, exist_ok=True)
+            for file in get_files(wheel):
+                shutil.copy2(file, arguments.keep)
+            print(
+                f"to publish: twine upload {' '.join(str(arguments.keep / p.name) for p in get_files(wheel))}"
+            )
     print(f"the package is sound: {time.monotonic() - began:.0f} s")
 
 
-def made(wheel: Path) -> list[Path]:
+def get_files(wheel: Path) -> list[Path]:
     """Returns the files of a build: the source distribution and the wheel."""
     return [*wheel.parent.glob("*.tar.gz"), wheel]
 
@@ -126,14 +128,14 @@ def build(folder: Path) -> Path:
     """Builds the source distribution and, from it, the wheel; returns the wheel, which twine has checked."""
     tools = Environment(folder / "tools", sys.executable)
     tools.install("build", "twine", "setuptools")
-    source, made = folder / "source", folder / "dist"
+    source, dist = folder / "source", folder / "dist"
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True)
     for name in tracked.stdout.split("\0")[:-1]:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, source / name, follow_symlinks=False)
-    tools.run("python", "-m", "build", "--no-isolation", "--outdir", made, source)
-    print(tools.run("twine", "check", "--strict", *sorted(made.iterdir())).strip())
-    (wheel,) = made.glob("*.whl")
+    tools.run("python", "-m", "build", "--no-isolation", "--outdir", dist, source)
+    print(tools.run("twine", "check", "--strict", *sorted(dist.iterdir())).strip())
+    (wheel,) = dist.glob("*.whl")
     return wheel
 
 

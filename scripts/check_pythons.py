@@ -34,10 +34,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("versions", nargs="*", metavar="VERSION", help="such as 3.13")
     parser.add_argument("--uv", type=Path, metavar="FOLDER", help="install the distributions there with uv")
-    given = parser.parse_args(argv)
-    if given.uv is not None:
-        return install_by_uv(given.uv, given.versions or versions())
-    for version in given.versions or others():
+    arguments = parser.parse_args(argv)
+    if arguments.uv is not None:
+        return install_by_uv(arguments.uv, arguments.versions or versions())
+    for version in arguments.versions or others():
         python = interpreter(version)
         if python is None:
             print(f"Python {version}: left out, no interpreter was found")
@@ -91,10 +91,10 @@ def others() -> list[str]:
 def interpreter(version: str) -> str | None:
     """Returns the interpreter of a version, or None."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-    found = [shutil.which(f"python{version}"), *sorted(map(str, pyenv.glob(f"{version}.*/bin/python")))]
+    candidates = [shutil.which(f"python{version}"), *sorted(map(str, pyenv.glob(f"{version}.*/bin/python")))]
     # A pyenv shim is on the path for every version, and ends with an error for those that are not chosen.
     asked = ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    for python in filter(None, found):
+    for python in filter(None, candidates):
         done = subprocess.run([python, *asked], capture_output=True, text=True, check=False)
         if done.stdout.strip() == version:
             return python

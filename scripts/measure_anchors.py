@@ -56,7 +56,7 @@ def fit_scale(board: Board, game: str, variant: Variant) -> dict[str, Any]:
     """Returns the values of a game's ``Scale``, and the matches that they follow from."""
     names = list_anchors(variant)
     scores, counts, ties = (np.zeros((len(names), len(names))) for _ in range(3))
-    found: set[float] = set()
+    outcomes: set[float] = set()
     for agent, name in enumerate(names):
         for unit in board.list_counted(name):
             rows = board.played[unit] if unit[1] == game else []
@@ -66,8 +66,8 @@ def fit_scale(board: Board, game: str, variant: Variant) -> dict[str, Any]:
                     scores[at] += row["score"]
                     counts[at] += 1
                     ties[at] += row["score"] == 0.5
-                    found.add(row["score"])
-    tied = found <= {0.0, 0.5, 1.0} and bool(ties.any())
+                    outcomes.add(row["score"])
+    tied = outcomes <= {0.0, 0.5, 1.0} and bool(ties.any())
     sides = variant.players == 2
 
     def lose(values: np.ndarray) -> float:

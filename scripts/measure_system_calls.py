@@ -73,7 +73,7 @@ def constants(text: str) -> str:
 
 def count(lines: Iterator[str]) -> Counter[str]:
     """Counts the calls of programs in strace's output."""
-    found: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
     locked: set[str] = set()
     for line in lines:
         match = _CALL.match(line)
@@ -82,18 +82,18 @@ def count(lines: Iterator[str]) -> Counter[str]:
         pid, name, resumed, rest = match.groups()
         if pid in locked:
             if name:
-                found[f"{name} {constants(rest)}" if name in ARGUMENTS else name] += 1
+                calls[f"{name} {constants(rest)}" if name in ARGUMENTS else name] += 1
             if (name or resumed) in THREADS and (thread := re.search(r"= (\d+)$", line)):
                 locked.add(thread[1])
         elif line[len(pid) :].strip().startswith(_LOCKED):
             locked.add(pid)
-    return found
+    return calls
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m scripts.measure_system_calls", description=__doc__)
     parser.add_argument("--most", type=int, default=None, help="programs to run, at most [all]")
-    given = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     limits = Limits(cpu_seconds=10, wall_seconds=4.0, memory=2 << 30, output=1 << 20, open_files=64)
     with (
         tempfile.TemporaryDirectory() as directory,
@@ -107,14 +107,14 @@ def main(argv: Sequence[str] | None = None) -> None:
             number = 0
             for number, (text, stdin) in enumerate(programs(), 1):
                 sandbox.run(text, stdin)
-                if number == given.most:
+                if number == arguments.most:
                     break
             tracer.terminate()
         with trace.open(errors="replace") as lines:
-            found = count(iter(lines))
+            calls = count(iter(lines))
     print(f"{number} programs, Python {sys.version.partition(' ')[0]}")
     allowed = set(filter.ALLOWED) | set(filter.JUDGED)
-    for name, times in sorted(found.items()):
+    for name, times in sorted(calls.items()):
         word = name.partition(" ")[0]
         print(f"{times:9} {'' if word in allowed else 'REFUSED '}{name}")
 

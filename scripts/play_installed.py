@@ -12,8 +12,8 @@ import trace_gym  # noqa: F401  (as game_gym)
 
 TASKS: dict[str, dict[str, Any]] = {"game_gym": {"game": "leduc_poker"}, "trace_gym": {"task_id": 1}}
 
-found = [(name, str(spec.entry_point).partition(".")[0]) for name, spec in gym.registry.items()]
-names = [(name, room) for name, room in found if room in TASKS]
+entries = [(name, str(spec.entry_point).partition(".")[0]) for name, spec in gym.registry.items()]
+names = [(name, room) for name, room in entries if room in TASKS]
 assert len(names) == 5, names
 for name, room in names:
     env = gym.make(f"{room}:{name}", **TASKS[room])

@@ -31,13 +31,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--play", action="store_true", help="only play, in images that exist")
     parser.add_argument("--base", default="", help="an image of Debian or Python, in place of a new one")
-    given = parser.parse_args(argv)
-    if given.play:
+    arguments = parser.parse_args(argv)
+    if arguments.play:
         play_all()
         return
     install()
     with engine():
-        make_images(given.base)
+        make_images(arguments.base)
         try:
             # A process of its own: its end has to remove its containers.
             run(sys.executable, "-m", "scripts.test_docker", "--play")
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             check_afs()
             check_folders()
         finally:
-            run("docker", "rmi", "--force", *IMAGES.values(), *([] if given.base else [BASE]), quiet=True)
+            run("docker", "rmi", "--force", *IMAGES.values(), *([] if arguments.base else [BASE]), quiet=True)
     print("nothing is left behind: no container, no image, no engine of this test")
 
 
@@ -109,10 +109,10 @@ def make_images(base: str) -> None:
     began = time.monotonic()
     if not base:
         with tempfile.TemporaryDirectory(prefix="gamespiel-base-") as folder:
-            made = Path(folder)
+            root = Path(folder)
             packages = "--include=ca-certificates,python3,python3-venv"
             run("debootstrap", "--variant=minbase", packages, "bookworm", folder, quiet=True)
-            _as_here(made)
+            _as_here(root)
             packed = subprocess.Popen(["tar", "-C", folder, "-c", "."], stdout=subprocess.PIPE)
             subprocess.run(
                 ["docker", "import", "-", BASE], stdin=packed.stdout, check=True, capture_output=True
@@ -136,11 +136,11 @@ def make_images(base: str) -> None:
         print(f"built {image} in {time.monotonic() - began:.0f} s, {int(size) / 1e6:.0f} MB")
 
 
-def _as_here(made: Path) -> None:
+def _as_here(root: Path) -> None:
     """Lets the base image reach the package index as this machine does."""
     for place in ("etc/ssl/certs/ca-certificates.crt", "etc/resolv.conf"):
         if (Path("/") / place).exists():
-            shutil.copyfile(Path("/") / place, made / place)
+            shutil.copyfile(Path("/") / place, root / place)
     index = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True
     ).stdout.strip()
@@ -149,7 +149,7 @@ def _as_here(made: Path) -> None:
         "cert = /etc/ssl/certs/ca-certificates.crt",
         *([f"index-url = {index}"] * bool(index)),
     ]
-    (made / "etc/pip.conf").write_text("\n".join(lines) + "\n")
+    (root / "etc/pip.conf").write_text("\n".join(lines) + "\n")
 
 
 # -- play --------------------------------------------------------------------------------------------------
@@ -192,15 +192,15 @@ def play_game(index: int) -> int:
     arguments = {"task_id": index * 100_000_000 + 1, "max_turns": TURNS}
     there = make_env("game", **arguments)
     here: Any = gym.make("GameSpiel-v0", disable_env_checker=True, **arguments).unwrapped
-    (text, info), (own_text, own) = there.reset(seed=index), here.reset(seed=index)
+    (text, info), (own_text, own_info) = there.reset(seed=index), here.reset(seed=index)
     turn = 0
     while True:
-        assert (text, info["legal_actions"]) == (own_text, own["legal_actions"]), info["game"]
+        assert (text, info["legal_actions"]) == (own_text, own_info["legal_actions"]), info["game"]
         if "result" in info:
             break
         action = info["legal_actions"][(7 * turn + index) % len(info["legal_actions"])]
-        (text, reward, *_, info), (own_text, own_reward, *_, own) = there.step(action), here.step(action)
-        assert (reward, info.get("score")) == (own_reward, own.get("score")), info["game"]
+        (text, reward, *_, info), (own_text, own_reward, *_, own_info) = there.step(action), here.step(action)
+        assert (reward, info.get("score")) == (own_reward, own_info.get("score")), info["game"]
         turn += 1
     there.close()
     return turn

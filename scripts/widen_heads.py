@@ -65,10 +65,10 @@ def write_wide(folder: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    given = sys.argv[1:] if argv is None else argv
-    if len(given) != 1:
+    arguments = sys.argv[1:] if argv is None else argv
+    if len(arguments) != 1:
         sys.exit("usage: python -m scripts.widen_heads FOLDER")
-    write_wide(Path(given[0]))
+    write_wide(Path(arguments[0]))
 
 
 if __name__ == "__main__":

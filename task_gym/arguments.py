@@ -17,45 +17,45 @@ BACKENDS = ("local", "affinetes")
 """The backends that have a name."""
 
 
-def check_whole(what: str, given: Any, limit: int, error: type[TaskGymError]) -> int:
-    """Returns ``given`` as an int, or raises ``error`` unless it is a whole number in 0 … limit - 1."""
-    whole = type(given) is int or is_whole(given)
-    if not (whole and 0 <= given < limit):
-        raise error(f"{what}: {shown(given)} was given, allowed: whole numbers 0 … {limit - 1}")
-    return int(given)
+def check_whole(what: str, value: Any, limit: int, error: type[TaskGymError]) -> int:
+    """Returns ``value`` as an int, or raises ``error`` unless it is a whole number in 0 … limit - 1."""
+    whole = type(value) is int or is_whole(value)
+    if not (whole and 0 <= value < limit):
+        raise error(f"{what}: {shown(value)} was given, allowed: whole numbers 0 … {limit - 1}")
+    return int(value)
 
 
-def is_whole(given: Any) -> TypeGuard[int | np.integer[Any]]:
+def is_whole(value: Any) -> TypeGuard[int | np.integer[Any]]:
     """Returns whether something is a whole number of any type, and no boolean."""
-    return isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def check_least(what: str, given: Any, least: int) -> int:
-    """Returns ``given`` as an int, or raises ArgumentError unless it is a whole number from ``least`` on."""
-    if not is_whole(given) or given < least:
-        raise ArgumentError(f"{what}: {shown(given)} was given, allowed: whole numbers of at least {least}")
-    return int(given)
+def check_least(what: str, value: Any, least: int) -> int:
+    """Returns ``value`` as an int, or raises ArgumentError unless it is a whole number from ``least`` on."""
+    if not is_whole(value) or value < least:
+        raise ArgumentError(f"{what}: {shown(value)} was given, allowed: whole numbers of at least {least}")
+    return int(value)
 
 
-def is_number(given: Any) -> TypeGuard[int | float]:
+def is_number(value: Any) -> TypeGuard[int | float]:
     """Returns whether something is a finite number, and no boolean. A whole number must fit into a float."""
-    if isinstance(given, bool) or not isinstance(given, Real):  # NumPy's numbers are Real too
+    if isinstance(value, bool) or not isinstance(value, Real):  # NumPy's numbers are Real too
         return False
     try:
-        return isfinite(given)
+        return isfinite(value)
     except OverflowError:
         return False
 
 
-def check_names(kind: type, given: Iterable[str], more: Collection[str]) -> None:
+def check_names(kind: type, names: Iterable[str], more: Collection[str]) -> None:
     """Raises ArgumentError unless an environment's constructors take arguments of these names.
 
     Args:
         kind: The environment's class. A base's constructor counts too if it takes further arguments by name.
-        given: The names.
+        names: Names of arguments.
         more: The names that it takes besides.
     """
-    wrong = [name for name in given if name not in more]
+    wrong = [name for name in names if name not in more]
     if not wrong:
         return
     named: dict[str, None] = {}

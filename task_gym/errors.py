@@ -119,20 +119,20 @@ LONGEST = 200
 """The most characters of a given value that a message shows."""
 
 
-def shown(given: object) -> str:
+def shown(value: object) -> str:
     """Returns a given value as a message shows it: its repr, cut if it is very long.
 
     >>> shown("x")
     "'x'"
     """
     try:
-        text = repr(given)
+        text = repr(value)
     except Exception as error:  # Python writes no integer of more than 4,300 digits
-        return f"{type(given).__name__} ({error})"
+        return f"{type(value).__name__} ({error})"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
 
 
-def nearest(given: object, allowed: Iterable[object]) -> str:
+def nearest(value: object, allowed: Iterable[object]) -> str:
     """Returns the closest allowed spelling as a phrase, or "" if none is close.
 
     The spelling of a number, or of anything but a text, must be the same: 2048 may mean "2048", 11 not 1.
@@ -141,21 +141,21 @@ def nearest(given: object, allowed: Iterable[object]) -> str:
     "; did you mean 'leduc_poker'?"
     """
     names = {str(name).lower(): str(name) for name in allowed}
-    if isinstance(given, str):
-        close = difflib.get_close_matches(given[:LONGEST].lower(), list(names), n=1, cutoff=0.5)
+    if isinstance(value, str):
+        close = difflib.get_close_matches(value[:LONGEST].lower(), list(names), n=1, cutoff=0.5)
     else:
-        close = [name for name in names if name == shown(given)]
+        close = [name for name in names if name == shown(value)]
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
-def unknown(what: str, given: Any, allowed: Iterable[object]) -> str:
+def unknown(what: str, value: Any, allowed: Iterable[object]) -> str:
     """Returns the message for a value outside a short list: the value, the list and the nearest match."""
     choices = list(allowed)
     listed = ", ".join(repr(choice) for choice in choices) if choices else "nothing"
-    return f"{what}: {shown(given)} was given, allowed: {listed}{nearest(given, choices)}"
+    return f"{what}: {shown(value)} was given, allowed: {listed}{nearest(value, choices)}"
 
 
-def illegal_action(given: str, legal: Sequence[int]) -> str:
+def illegal_action(mistake: str, legal: Sequence[int]) -> str:
     """Returns the message for an illegal action: what was given, and the first ten legal ids.
 
     >>> illegal_action("action: 7 was given", [0, 2])
@@ -163,13 +163,13 @@ def illegal_action(given: str, legal: Sequence[int]) -> str:
     """
     listed = ", ".join(str(action) for action in legal[:10])
     more = f" and {len(legal) - 10} more" if len(legal) > 10 else ""
-    return f"{given}, legal: {listed}{more}"
+    return f"{mistake}, legal: {listed}{more}"
 
 
 def check_choice(
-    what: str, given: Any, allowed: Iterable[Any], error: type[TaskGymError] = ArgumentError
+    what: str, value: Any, allowed: Iterable[Any], error: type[TaskGymError] = ArgumentError
 ) -> None:
-    """Raises ``error`` unless ``given`` is one of ``allowed``."""
+    """Raises ``error`` unless ``value`` is one of ``allowed``."""
     choices = list(allowed)
-    if not any(type(given) is type(choice) and given == choice for choice in choices):
-        raise error(unknown(what, given, choices))
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise error(unknown(what, value, choices))

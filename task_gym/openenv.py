@@ -91,7 +91,7 @@ class TaskEnvironment(Environment[TaskAction, TaskObservation, TaskState]):
         self._ids = {name.rpartition(":")[2]: name for name in ids}
         self._arguments = arguments
         self._state = TaskState()
-        self._made: tuple[str, dict[str, Any]] = next(iter(self._ids)), arguments
+        self._env_key: tuple[str, dict[str, Any]] = next(iter(self._ids)), arguments
         self._env: Any = gym.make(ids[0], **arguments).unwrapped
 
     def reset(
@@ -127,12 +127,12 @@ class TaskEnvironment(Environment[TaskAction, TaskObservation, TaskState]):
         check_choice("id", id, self._ids)
         if opponent is not None:
             check_choice("opponent", opponent, OPPONENTS)
-        given = {name: value for name, value in named.items() if value is not None}
-        wanted = id, self._arguments | given
-        if wanted != self._made:
-            made = gym.make(self._ids[id], **wanted[1]).unwrapped
+        overrides = {name: value for name, value in named.items() if value is not None}
+        wanted = id, self._arguments | overrides
+        if wanted != self._env_key:
+            env = gym.make(self._ids[id], **wanted[1]).unwrapped
             self._env.close()
-            self._env, self._made = made, wanted
+            self._env, self._env_key = env, wanted
         text, info = self._env.reset(seed=seed)
         address = {key: info[key] for key in ("game", "task_id", "seed", "opponent")}
         self._state = TaskState(episode_id=episode_id, id=id, **address)
@@ -141,10 +141,10 @@ class TaskEnvironment(Environment[TaskAction, TaskObservation, TaskState]):
 
     def step(self, action: TaskAction, timeout_s: float | None = None, **ignored: Any) -> TaskObservation:
         """Makes a move or answers; the time is not limited."""
-        given = action.action
-        if isinstance(self._env.action_space, gym.spaces.Discrete) and str(given).isdecimal():
-            given = int(given)
-        text, reward, terminated, truncated, info = self._env.step(given)
+        env_action = action.action
+        if isinstance(self._env.action_space, gym.spaces.Discrete) and str(env_action).isdecimal():
+            env_action = int(env_action)
+        text, reward, terminated, truncated, info = self._env.step(env_action)
         self._state.step_count += 1
         return _observe(text, info, reward, terminated or truncated)
 

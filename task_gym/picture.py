@@ -74,8 +74,8 @@ def _side_by_side(listed: str) -> str:
         for start in range(0, len(lines), per_row)
     ]
     if len(rows) > LIST_ROWS:
-        kept = LIST_ROWS - 1
-        rows[kept:] = [f"  … {len(lines) - kept * per_row} more"]
+        row_count = LIST_ROWS - 1
+        rows[row_count:] = [f"  … {len(lines) - row_count * per_row} more"]
     return "\n".join(rows)
 
 

@@ -18,12 +18,12 @@ ROOMS = {
 
 def modules() -> list[str]:
     """The modules whose text has examples."""
-    found = []
+    names = []
     for room, name in ROOMS.items():
         for path in (ROOT / room).rglob("*.py"):
             if ">>> " in path.read_text(encoding="utf-8"):
-                found.append(".".join((name, *path.relative_to(ROOT / room).with_suffix("").parts)))
-    return sorted(found)
+                names.append(".".join((name, *path.relative_to(ROOT / room).with_suffix("").parts)))
+    return sorted(names)
 
 
 @pytest.mark.parametrize("name", modules())

@@ -58,11 +58,11 @@ def scores(truth: str, reply: str) -> dict[str, float]:
         truth: The program's output.
         reply: The unchanged reply.
     """
-    true, given = _lines(truth), _lines(_said(reply))
+    true, answer = _lines(truth), _lines(_said(reply))
     return {
         "affine": float(squeeze(truth) == squeeze(clean(reply))),
-        "exact": float(bool(true) and true == given),
-        "lines": _lines_score(true, given),
+        "exact": float(bool(true) and true == answer),
+        "lines": _lines_score(true, answer),
     }
 
 
@@ -112,13 +112,13 @@ def _lines(text: str) -> list[str]:
     return lines[first:]
 
 
-def _lines_score(true: list[str], given: list[str]) -> float:
+def _lines_score(true: list[str], answer: list[str]) -> float:
     if not true:
         return 0.0
-    pairs = zip(true, given, strict=False)
-    agree = next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(true), len(given)))
-    prefix = agree / max(len(true), len(given))
-    debug, said = _debug_lines(true), _debug_lines(given)
+    pairs = zip(true, answer, strict=False)
+    agree = next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(true), len(answer)))
+    prefix = agree / max(len(true), len(answer))
+    debug, said = _debug_lines(true), _debug_lines(answer)
     if not debug:
         return prefix
     right = sum(said.get(key) == line for key, line in debug.items())
@@ -128,10 +128,10 @@ def _lines_score(true: list[str], given: list[str]) -> float:
 def _debug_lines(lines: list[str]) -> dict[tuple[str, int], str]:
     """Returns the lines with a debug tag, by tag and number of earlier lines with that tag."""
     seen: Counter[str] = Counter()
-    found = {}
+    debug_lines = {}
     for line in lines:
         tag = tag_in(line)
         if tag is not None:
-            found[tag, seen[tag]] = line
+            debug_lines[tag, seen[tag]] = line
             seen[tag] += 1
-    return found
+    return debug_lines

@@ -186,8 +186,8 @@ class Engine(ABC):
         parts: list[Tensor] = []
         for chunk in self.chunks(sequences):
             local = [(i, k) for i, row in enumerate(chunk) for k in wanted.get(row, ())]
-            own = [i for i, _ in local], [positions[k] for _, k in local]
-            parts.append(self._read_forward([sequences[row] for row in chunk], *own))
+            places = [i for i, _ in local], [positions[k] for _, k in local]
+            parts.append(self._read_forward([sequences[row] for row in chunk], *places))
             order.extend(k for _, k in local)
         inverse = np.empty(len(order), dtype=np.int64)
         inverse[order] = np.arange(len(order))
@@ -233,8 +233,8 @@ class Engine(ABC):
         if type(self.head) is not nn.Linear:  # adapted or quantised: it has no plain weights
             return self.logits(hidden).gather(1, transfer.send(tokens, hidden.device))
         # Here, because a GPU is waited for if the number of its results is unknown.
-        found, back = np.unique(tokens, return_inverse=True)
-        distinct, where = (transfer.send(each, hidden.device) for each in (found, back.reshape(tokens.shape)))
+        ids, back = np.unique(tokens, return_inverse=True)
+        distinct, where = (transfer.send(each, hidden.device) for each in (ids, back.reshape(tokens.shape)))
         weight = self.head.weight.index_select(0, distinct).float()
         bias = None if self.head.bias is None else self.head.bias.index_select(0, distinct).float()
         return self._postprocess(linear(hidden.float(), weight, bias)).gather(1, where)

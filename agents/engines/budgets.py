@@ -31,8 +31,8 @@ class _Budget:
     twice as long: a budget that is too large for the device costs a step in a thousand, not in sixteen.
     """
 
-    def __init__(self, key: str, given: int) -> None:
-        self.key, self.given, self.in_force = key, given, given
+    def __init__(self, key: str, tokens: int) -> None:
+        self.key, self.given, self.in_force = key, tokens, tokens
         self.clean, self.wait, self.risen = 0, CLEAN_STEPS, False
 
     def put(self, tokens: int) -> None:
@@ -87,11 +87,11 @@ class Budgets:
 
     def give(self, tokens_per_forward: int, tokens_per_backward: int) -> None:
         """Puts other budgets in force."""
-        given = {"tokens_per_forward": tokens_per_forward, "tokens_per_backward": tokens_per_backward}
-        for name, tokens in given.items():
+        budgets = {"tokens_per_forward": tokens_per_forward, "tokens_per_backward": tokens_per_backward}
+        for name, tokens in budgets.items():
             if tokens < 1:
                 raise ValueError(f"{name} must be at least 1, got {tokens}")
-        self._forward, self._backward = (_Budget(f"ppo.{name}", tokens) for name, tokens in given.items())
+        self._forward, self._backward = (_Budget(f"ppo.{name}", tokens) for name, tokens in budgets.items())
 
     @property
     def tokens_per_forward(self) -> int:

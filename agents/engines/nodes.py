@@ -49,9 +49,9 @@ class NodeReader:
         With ``where``, int64 (n,), turn i gets the hidden state of anchor ``where[i]``.
         """
         places = Index[tuple[int, int]]()
-        own = np.array([places((read.sequence, read.position)) for read in reads], dtype=np.int64)
+        read_indices = np.array([places((read.sequence, read.position)) for read in reads], dtype=np.int64)
         anchored = np.array([places(anchor) for anchor in anchors], dtype=np.int64)
-        at = np.concatenate([own, anchored if where is None else anchored[where]])
+        at = np.concatenate([read_indices, anchored if where is None else anchored[where]])
         states = self.engine.read(
             sequences, [row for row, _ in places.items], [pos for _, pos in places.items]
         )
@@ -72,9 +72,11 @@ class NodeReader:
         # A state with fewer children repeats its first, which changes nothing where it is masked.
         padded = np.array([[*c, *c[:1] * (width - len(c))] for c in children], dtype=np.int64)
         padded = padded.reshape(-1, width)
-        own = transfer.send([len(c) for c in children], states.device)
+        counts = transfer.send([len(c) for c in children], states.device)
         selected = self.engine.logits_of(states, padded)
-        selected = selected.masked_fill(torch.arange(width, device=states.device) >= own[:, None], -torch.inf)
+        selected = selected.masked_fill(
+            torch.arange(width, device=states.device) >= counts[:, None], -torch.inf
+        )
         if not mass:
             return selected.log_softmax(-1), states.new_zeros(0)
         tokens = transfer.send(padded, states.device)

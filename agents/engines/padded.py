@@ -78,12 +78,12 @@ class PaddedEngine(Engine):
     ) -> tuple[Tensor, Prefix | None]:
         lengths = transfer.send([len(prompt) for prompt in prompts], self.device)
         # Made here, it keeps all tokens of layers with a sliding window too.
-        kept = _make_cache() if cache and self._plain else None
+        kv_cache = _make_cache() if cache and self._plain else None
         out = self.transformer(
-            input_ids=self._pad_rows(prompts), use_cache=kept is not None, past_key_values=kept
+            input_ids=self._pad_rows(prompts), use_cache=kv_cache is not None, past_key_values=kv_cache
         )
         last = out.last_hidden_state[torch.arange(len(prompts), device=self.device), lengths - 1]
-        return last, Prefix(prompts, lengths, kept) if cache else None
+        return last, Prefix(prompts, lengths, kv_cache) if cache else None
 
     @torch.no_grad()
     def extend(self, prefix: Prefix, rows: Sequence[int], tokens: Sequence[Tokens]) -> Tensor:

@@ -130,14 +130,14 @@ class SharedEngine(Engine):
     ) -> tuple[Tensor, TreePrefix | None]:
         tree = TokenTree.build(prompts)
         last = [path[-1] for path in tree.paths]
-        kept: dict[int, KeysValues] | None = {} if cache else None
+        kv_cache: dict[int, KeysValues] | None = {} if cache else None
         known = find_known(tree, prompts, before)
         if known.used:
             stored = [before[at].stored for at in known.used]
-            states = self._read_fresh(tree, np.searchsorted(known.fresh, last), known, stored, kept)
+            states = self._read_fresh(tree, np.searchsorted(known.fresh, last), known, stored, kv_cache)
         else:
-            states = self._read_tree(tree, last, kept)
-        return states, None if kept is None else TreePrefix(tree, kept, prompts)
+            states = self._read_tree(tree, last, kv_cache)
+        return states, None if kv_cache is None else TreePrefix(tree, kv_cache, prompts)
 
     def _read_fresh(
         self,
@@ -145,22 +145,22 @@ class SharedEngine(Engine):
         at: Indices,
         known: Known,
         stored: Sequence[dict[int, KeysValues]],
-        kept: dict[int, KeysValues] | None,
+        kv_cache: dict[int, KeysValues] | None,
     ) -> Tensor:
         """Returns hidden states of some of a tree's fresh tokens, by their place among these.
 
-        ``kept`` takes the whole tree's keys and values.
+        ``kv_cache`` takes the whole tree's keys and values.
         """
         layout = self._lay_out(tile_fresh(tree, known.fresh, known.places, TILE))
         layout.stored = {layer: _join_keys([each[layer] for each in stored]) for layer in stored[0]}
         fresh: dict[int, KeysValues] = {}
-        layout.kept = None if kept is None else fresh
+        layout.kv_cache = None if kv_cache is None else fresh
         states = self._run_forward(tree.tokens[known.fresh], tree.depths[known.fresh], layout, at)
         places = self._to_tensor(known.places)
         for layer in list(fresh):
             keys, values = _join_keys([layout.stored.pop(layer), fresh.pop(layer)])
-            assert kept is not None
-            kept[layer] = keys.index_select(1, places), values.index_select(1, places)
+            assert kv_cache is not None
+            kv_cache[layer] = keys.index_select(1, places), values.index_select(1, places)
         return states
 
     @torch.no_grad()
@@ -210,11 +210,11 @@ class SharedEngine(Engine):
         return max(1, left // (prefix.written.count + 1))
 
     def _read_tree(
-        self, tree: TokenTree, at: Sequence[int], kept: dict[int, KeysValues] | None = None
+        self, tree: TokenTree, at: Sequence[int], kv_cache: dict[int, KeysValues] | None = None
     ) -> Tensor:
-        """Returns hidden states of some of a tree's tokens, by place; ``kept`` takes all keys and values."""
+        """Returns hidden states of a tree's tokens at some places; ``kv_cache`` takes all keys and values."""
         layout = self._lay_out(tile_tree(tree, choose_tile_width(tree, TILE, GATHERED)))
-        layout.kept = kept
+        layout.kv_cache = kv_cache
         return self._run_forward(tree.tokens, tree.depths, layout, np.array(at, dtype=np.int64), tree)
 
     def _run_forward(
@@ -304,7 +304,7 @@ def join_written(parts: Sequence[tuple[TreePrefix, Sequence[Tokens]]]) -> TreePr
         parts: Prefixes that grew from the same prompts, and whole texts without their last tokens, which
             nobody has read: one text per row of a prefix.
     """
-    texts = [text for _, own in parts for text in own]
+    texts = [text for _, part_texts in parts for text in part_texts]
     first, tree = parts[0][0], TokenTree.build(texts)
     places, end = np.empty(len(tree.tokens), dtype=np.int64), len(first.tree.tokens)
     rows = iter(tree.paths)

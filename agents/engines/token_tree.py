@@ -134,7 +134,7 @@ def choose_tile_width(tree: TokenTree, least: int, gathered: int, rows: Indices 
 
 def tile_tree(tree: TokenTree, width: int) -> list[Tiles]:
     """Returns the tree's row in tiles of ``width`` tokens, with what each may attend to."""
-    made = []
+    tiles = []
     leaves = {int(path[-1]): path for path in tree.paths}
     ends_of_paths = np.array(sorted(leaves))
     for start in range(0, len(tree.tokens), width):
@@ -143,8 +143,8 @@ def tile_tree(tree: TokenTree, width: int) -> list[Tiles]:
         path = leaves[int(ends_of_paths[np.searchsorted(ends_of_paths, start)])]
         keys = np.concatenate([path[: tree.depths[start]], queries])
         allowed = (keys <= queries[:, None]) & (queries[:, None] < tree.ends[keys])
-        made.append(Tiles(queries, keys, allowed, tree.depths[queries], tree.depths[keys]))
-    return _batch_tiles(made, width)
+        tiles.append(Tiles(queries, keys, allowed, tree.depths[queries], tree.depths[keys]))
+    return _batch_tiles(tiles, width)
 
 
 def tile_fresh(tree: TokenTree, fresh: Indices, places: Indices, width: int) -> list[Tiles]:
@@ -156,7 +156,7 @@ def tile_fresh(tree: TokenTree, fresh: Indices, places: Indices, width: int) -> 
         places: By position in the tree, place among the keys, int64 (n,).
         width: Tokens of a tile.
     """
-    made = []
+    tiles = []
     leaves = {int(path[-1]): path for path in tree.paths}
     ends_of_paths = np.array(sorted(leaves))
     below = ends_of_paths[np.searchsorted(ends_of_paths, fresh)]
@@ -167,8 +167,8 @@ def tile_fresh(tree: TokenTree, fresh: Indices, places: Indices, width: int) -> 
         keys = keys[keys <= queries[-1]]
         allowed = (keys <= queries[:, None]) & (queries[:, None] < tree.ends[keys])
         at = np.arange(start, start + len(queries))
-        made.append(Tiles(at, places[keys], allowed, tree.depths[queries], tree.depths[keys]))
-    return _batch_tiles(made, width)
+        tiles.append(Tiles(at, places[keys], allowed, tree.depths[queries], tree.depths[keys]))
+    return _batch_tiles(tiles, width)
 
 
 def tile_continuations(
@@ -178,7 +178,7 @@ def tile_continuations(
 
     New tokens follow the stored ones, row by row.
     """
-    made, first = [], np.concatenate([[0], np.cumsum(counts)])
+    tiles, first = [], np.concatenate([[0], np.cumsum(counts)])
     row_of = np.repeat(np.arange(len(counts)), counts)
     depths = np.concatenate([len(path) + np.arange(n) for path, n in zip(paths, counts, strict=True)])
     anchors = np.array([path[-1] for path in paths])[row_of]
@@ -200,13 +200,13 @@ def tile_continuations(
             np.concatenate([old, stored + new]),
             np.concatenate([tree.depths[old], depths[new]]),
         )
-        made.append(Tiles(queries, keys, allowed, depths[queries], key_depths))
-    return _batch_tiles(made, width)
+        tiles.append(Tiles(queries, keys, allowed, depths[queries], key_depths))
+    return _batch_tiles(tiles, width)
 
 
 def tile_paths(tree: TokenTree, paths: Sequence[Indices], width: int) -> list[Tiles]:
     """Returns rows of one token each in tiles: token i follows ``paths[i]`` and attends to nothing else."""
-    made = []
+    tiles = []
     anchors, depths = np.array([path[-1] for path in paths]), np.array([len(path) for path in paths])
     for start in range(0, len(paths), width):
         queries = np.arange(start, min(start + width, len(paths)))
@@ -214,14 +214,14 @@ def tile_paths(tree: TokenTree, paths: Sequence[Indices], width: int) -> list[Ti
         keys = np.unique(np.concatenate(list(distinct.values())))
         at = anchors[queries][:, None]
         allowed = (keys <= at) & (at < tree.ends[keys])
-        made.append(Tiles(queries, keys, allowed, depths[queries], tree.depths[keys]))
-    return _batch_tiles(made, width)
+        tiles.append(Tiles(queries, keys, allowed, depths[queries], tree.depths[keys]))
+    return _batch_tiles(tiles, width)
 
 
-def _batch_tiles(made: Sequence[Tiles], width: int) -> list[Tiles]:
+def _batch_tiles(tiles: Sequence[Tiles], width: int) -> list[Tiles]:
     """Returns the tiles, those of about the same number of keys together."""
     by_size: dict[int, list[Tiles]] = {}
-    for tile in made:
+    for tile in tiles:
         size = -(-len(tile.keys) // KEYS_ROUNDED_TO) * KEYS_ROUNDED_TO
         by_size.setdefault(size, []).append(tile)
     return [_stack_tiles(members, width, size) for size, members in sorted(by_size.items())]
@@ -237,14 +237,14 @@ def _stack_tiles(members: Sequence[Tiles], width: int, size: int) -> Tiles:
         t, k = tile.allowed.shape
         allowed[row, :t, :k] = tile.allowed
         allowed[row, t:, :k] = tile.allowed[0]
-        for stacked, own, more in (
+        for stacked, entries, more in (
             (queries, tile.queries, tile.queries[0]),
             (query_depths, tile.query_depths, tile.query_depths[0]),
             (keys, tile.keys, tile.keys[-1]),
             (key_depths, tile.key_depths, tile.key_depths[-1]),
         ):
-            stacked[row, : len(own)] = own
-            stacked[row, len(own) :] = more
+            stacked[row, : len(entries)] = entries
+            stacked[row, len(entries) :] = more
     return Tiles(queries, keys, allowed, query_depths, key_depths)
 
 
@@ -279,7 +279,7 @@ class KeptPrefixes(Generic[H]):
 
     def list_prefixes(self, owner: Hashable) -> list[H]:
         """Returns the prefixes of one owner, in the order in which they were read."""
-        return [prefix for own, prefix in self._held if own == owner]
+        return [prefix for prefix_owner, prefix in self._held if prefix_owner == owner]
 
     def put(self, owner: Hashable, prefix: H, limit: int) -> None:
         """Keeps a prefix, if it has at most ``limit`` tokens, which is the limit of all together."""
@@ -294,9 +294,9 @@ class KeptPrefixes(Generic[H]):
         """Forgets the prefixes of one owner that these prompts all continue."""
         order = sorted(prompts)
         self._held = [
-            (own, prefix)
-            for own, prefix in self._held
-            if own != owner or not all(_is_followed(prompt, order) for prompt in prefix.prompts)
+            (prefix_owner, prefix)
+            for prefix_owner, prefix in self._held
+            if prefix_owner != owner or not all(_is_followed(prompt, order) for prompt in prefix.prompts)
         ]
 
     def clear(self) -> None:

@@ -113,7 +113,7 @@ class Layout:
         parts: The row's tiles.
         back: Position of each token of the row among the tiles' queries, int64 (n,).
         stored: Keys and values of the tokens before the row, by layer.
-        kept: Takes the row's keys and values by layer, if it is not None.
+        kv_cache: Takes the row's keys and values by layer, if it is not None.
         written: If it is not None, the row's tokens are one of each text, at the places of ``queries``. They
             attend to ``keys`` among the stored tokens, and to those that their own text has in ``written``.
         ending: The tokens that attend in the last layer, if not all do. The others get 0 there.
@@ -122,7 +122,7 @@ class Layout:
     parts: list[_Part]
     back: Tensor
     stored: dict[int, KeysValues] = field(default_factory=dict)
-    kept: dict[int, KeysValues] | None = None
+    kv_cache: dict[int, KeysValues] | None = None
     written: WrittenKeys | None = None
     ending: Ending | None = None
     _masks: dict[tuple[int, int, int | None], Tensor] = field(default_factory=dict)
@@ -182,8 +182,8 @@ def tree_attention(
         return attended
     layer: int = module.layer_idx  # type: ignore[assignment]
     queries, keys, values = query[0], key[0], value[0]
-    if tree.kept is not None:
-        tree.kept[layer] = (keys, values)
+    if tree.kv_cache is not None:
+        tree.kv_cache[layer] = (keys, values)
     if tree.written is not None:
         return _attend_one_more(tree, layer, queries, (keys, values), scaling, sliding_window), None
     if layer in tree.stored:
@@ -191,8 +191,8 @@ def tree_attention(
         keys, values = torch.cat([old_keys, keys], 1), torch.cat([old_values, values], 1)
     if tree.ending is None or layer != tree.ending.layer:
         return _attend(tree, queries, keys, values, scaling, sliding_window)[None], None
-    rows, own = tree.ending.rows, queries.index_select(1, tree.ending.rows)
-    read = _attend(tree.ending.layout, own, keys, values, scaling, sliding_window)
+    rows, end_queries = tree.ending.rows, queries.index_select(1, tree.ending.rows)
+    read = _attend(tree.ending.layout, end_queries, keys, values, scaling, sliding_window)
     return read.new_zeros(queries.shape[1], *read.shape[1:]).index_copy(0, rows, read)[None], None
 
 
@@ -279,7 +279,7 @@ def _attend_one_more(
     if window is not None:
         own_keys, own_values = own_keys[:, :, -window:], own_values[:, :, -window:]
     q = queries.view(len(keys), groups, n, size).permute(2, 0, 1, 3)
-    own = _Attended.attend(q, own_keys, own_values, scale)
+    continuation = _Attended.attend(q, own_keys, own_values, scale)
     parts = []
     for index, part in enumerate(tree.parts):
         b, t = part.queries.shape
@@ -289,7 +289,7 @@ def _attend_one_more(
         split = [x.view(b, len(keys), groups, t, -1).permute(0, 3, 1, 2, 4) for x in shared]
         parts.append([x.reshape(b * t, len(keys), groups, -1) for x in split])
     prompt = _Attended(*(torch.cat(x).index_select(0, tree.back) for x in zip(*parts, strict=True)))
-    return own.merge(prompt).to(queries.dtype).reshape(1, n, heads, size)
+    return continuation.merge(prompt).to(queries.dtype).reshape(1, n, heads, size)
 
 
 def empty_mask(device: torch.device) -> Tensor:

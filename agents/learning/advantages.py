@@ -75,8 +75,8 @@ def normalize_by_group(advantages: Floats, groups: Sequence[Hashable]) -> Floats
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)
     for indices in members.values():
-        own = advantages[indices]
-        out[indices] = (own - own.mean()) / max(float(own.std()), SPREAD_FLOOR)
+        subset = advantages[indices]
+        out[indices] = (subset - subset.mean()) / max(float(subset.std()), SPREAD_FLOOR)
     return out
 
 

@@ -69,10 +69,10 @@ class Shaped:
         return self.end + (self.initial - self.end) * SHAPES[self.shape](remaining)
 
 
-def schedule_of(given: float | Schedule | None, shape: str, initial: float) -> float | Schedule:
+def schedule_of(setting: float | Schedule | None, shape: str, initial: float) -> float | Schedule:
     """Returns a function if one is given, else the hyper-parameter's number in its shape."""
-    if callable(given):
-        return given
+    if callable(setting):
+        return setting
     return initial if shape == "constant" else Shaped(shape, initial)
 
 

@@ -52,20 +52,20 @@ def join_served(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
     Names that end in ``_max`` are the largest, ``compared`` and ``near_ties`` are counts, and the others are
     means over what was compared (``sampling.vllm.comparison.Comparison.metrics``).
     """
-    told = [own for own in figures if own]
+    told = [rank_figures for rank_figures in figures if rank_figures]
     if len(told) <= 1:
         return dict(told[0]) if told else {}
-    found: dict[str, float] = {}
-    for name in dict.fromkeys(key for own in told for key in own):
-        own = [(one[name], one.get("compared", 1.0)) for one in told if name in one]
-        values, weights = [value for value, _ in own], [weight for _, weight in own]
+    summary: dict[str, float] = {}
+    for name in dict.fromkeys(key for rank_figures in told for key in rank_figures):
+        pairs = [(one[name], one.get("compared", 1.0)) for one in told if name in one]
+        values, weights = [value for value, _ in pairs], [weight for _, weight in pairs]
         if name.endswith("_max"):
-            found[name] = max(values)
+            summary[name] = max(values)
         elif name in ("compared", "near_ties"):
-            found[name] = sum(values)
+            summary[name] = sum(values)
         else:
-            found[name] = float(np.average(values, weights=weights))
-    return found
+            summary[name] = float(np.average(values, weights=weights))
+    return summary
 
 
 def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
@@ -87,13 +87,13 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
         "turns": len(turns) / len(played),
         "cut": _mean_of([episode.truncated for episode in played]),
     }
-    found = [turn.measures for turn in turns]  # none, if all games end before the seat's first turn
-    out |= {name: _mean_of([own[name] for own in found]) for name in (found[0] if found else ())}
+    measures = [turn.measures for turn in turns]  # none, if all games end before the seat's first turn
+    out |= {name: _mean_of([row[name] for row in measures]) for name in (measures[0] if measures else ())}
     if any(not turn.action_mask.size for turn in turns):  # nothing masked them
         out["illegal"] = _mean_of([turn.refused for turn in turns])
     for seat in sorted({e.info["seat"] for e in played if e.info.get("seat") is not None}):
-        own = [e.total_reward for e in played if e.info.get("seat") == seat]
-        out[f"seat{seat}_reward"] = _mean_of(own)
+        rewards = [e.total_reward for e in played if e.info.get("seat") == seat]
+        out[f"seat{seat}_reward"] = _mean_of(rewards)
     return out | _metrics_by(played, "opponent", "against") | _metrics_by(played, "game", "game")
 
 
@@ -104,12 +104,12 @@ def _metrics_by(played: Sequence[Episode], key: str, prefix: str) -> dict[str, f
         if key in episode.info:
             groups.setdefault(str(episode.info[key]), []).append(episode)
     out: dict[str, float] = {}
-    for name, own in sorted(groups.items()):
+    for name, group in sorted(groups.items()):
         out |= {
-            f"{prefix}/{name}/episodes": len(own),
-            f"{prefix}/{name}/reward": _mean_of([episode.total_reward for episode in own]),
+            f"{prefix}/{name}/episodes": len(group),
+            f"{prefix}/{name}/reward": _mean_of([episode.total_reward for episode in group]),
             f"{prefix}/{name}/success": _mean_of(
-                [bool(episode.info.get("success", False)) for episode in own]
+                [bool(episode.info.get("success", False)) for episode in group]
             ),
         }
     return out

@@ -45,7 +45,7 @@ class Snapshot:
         """Returns the snapshot whose weights are a share ``rate`` of the way to another's, at its step."""
         if rate == 1.0:
             return other
-        moved = {name: torch.lerp(own, other.adapters[name], rate) for name, own in self.adapters.items()}
+        moved = {name: torch.lerp(param, other.adapters[name], rate) for name, param in self.adapters.items()}
         return Snapshot(other.step, moved)
 
     def save(self, path: Path) -> None:
@@ -53,14 +53,14 @@ class Snapshot:
         save_file(dict(self.adapters), path)
 
     @classmethod
-    def load(cls, own: Adapters, step: int, path: Path) -> Snapshot:
+    def load(cls, learner: Adapters, step: int, path: Path) -> Snapshot:
         """Reads adapters from a file, of the names and shapes of the model's own.
 
         Raises:
             ValueError: the file has other adapters.
         """
         adapters = load_file(path)
-        if {name: t.shape for name, t in adapters.items()} != {name: t.shape for name, t in own.items()}:
+        if {name: t.shape for name, t in adapters.items()} != {name: t.shape for name, t in learner.items()}:
             raise ValueError(f"{path} has adapters of another model or other LoRA settings")
         return cls(step, adapters)
 
@@ -206,7 +206,7 @@ class Pool:
             "newest": self.members[-1].snapshot.step,
             "hardest": min(self.members, key=lambda member: member.win_rate).snapshot.step,
             "steps": [member.snapshot.step for member in self.members],
-            "games": [len(own) for own in scores],
-            "scores": [float(np.mean(own)) if own else float("nan") for own in scores],
+            "games": [len(row) for row in scores],
+            "scores": [float(np.mean(row)) if row else float("nan") for row in scores],
             "win_rates": [member.win_rate for member in self.members],
         }

@@ -188,8 +188,8 @@ def _check_adapted(model: Any, targets: Sequence[str]) -> None:
     Raises:
         ModelError: PEFT has found nothing of a target's name.
     """
-    base, kept = model.get_base_model(), model.peft_config["default"].target_modules
-    if missing := _find_missing(base, [target for target in targets if target in kept]):
+    base, peft_targets = model.get_base_model(), model.peft_config["default"].target_modules
+    if missing := _find_missing(base, [target for target in targets if target in peft_targets]):
         raise _not_found(base, missing)
     passed_by = [name for name, module in _linear_layers(base, bare=True) if _is_target(name, targets)]
     bare = [(name, base.get_submodule(name).weight.numel()) for name in passed_by] + _bare_experts(base)
@@ -235,9 +235,9 @@ def _linear_layers(base: Any, *, bare: bool = False) -> Iterator[tuple[str, Any]
 
     for name, module in base.named_modules():
         if isinstance(module, nn.Linear | Conv1D) and ".lora_" not in name:
-            own = name.removesuffix(".base_layer")
-            if not bare or own == name:
-                yield own, module
+            plain_name = name.removesuffix(".base_layer")
+            if not bare or plain_name == name:
+                yield plain_name, module
 
 
 def _is_target(name: str, targets: Sequence[str]) -> bool:

@@ -99,13 +99,13 @@ def setting_aside() -> Iterator[None]:
     A trainer has some 200,000 of them once its libraries are imported, and a full collection looks at each:
     some 0.3 s, every few steps. What a caller has set aside before stays so afterwards.
     """
-    given = gc.get_freeze_count() > 0
+    was_frozen = gc.get_freeze_count() > 0
     gc.collect()
     gc.freeze()
     try:
         yield
     finally:
-        if not given:
+        if not was_frozen:
             gc.unfreeze()
 
 

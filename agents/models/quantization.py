@@ -56,14 +56,14 @@ def check(chosen: Quantization, device: torch.device) -> None:
     try:
         with torch.random.fork_rng(devices=[]):
             layer = _quantise_layers(nn.Linear(64, 64, bias=False, dtype=chosen.dtype), chosen, device).eval()
-        given = torch.ones(2, 64, dtype=chosen.dtype, device=device, requires_grad=True)
-        first, second = layer(given.detach()), layer(given)
+        inputs = torch.ones(2, 64, dtype=chosen.dtype, device=device, requires_grad=True)
+        first, second = layer(inputs.detach()), layer(inputs)
         second.float().sum().backward()
     except Exception as error:  # whatever a device without the kernels raises
         raise ModelError(
             f"{key}: bitsandbytes cannot do this on {describe_device(device)}: {error}"
         ) from error
-    if given.grad is None or not given.grad.any() or not torch.equal(first, second):
+    if inputs.grad is None or not inputs.grad.any() or not torch.equal(first, second):
         raise ModelError(
             f"{key}: on {describe_device(device)}, this version of bitsandbytes computes otherwise with "
             "gradients than without: choose another version, or leave the key out"
@@ -157,7 +157,7 @@ def settle_device(model: Any) -> Any:
     return model
 
 
-def _forget_input(module: nn.Module, given: Any, output: torch.Tensor) -> None:
+def _forget_input(module: nn.Module, inputs: Any, output: torch.Tensor) -> None:
     """Drops the input of a layer in 8 bits from its product's node, whose way back needs only weights."""
     if output.grad_fn is not None:
         output.grad_fn.tensors = (None, None, None)  # type: ignore[attr-defined]  # bitsandbytes' own

@@ -98,8 +98,8 @@ def is_hub_name(location: str) -> bool:
 def _model_folder(model_name: str, folder: Path) -> Path:
     if (folder / "config.json").is_file():
         return folder
-    found = sorted(path.name for path in folder.glob("*.gguf"))
-    hint = f"; it has {', '.join(found)}: give such a file itself" if found else ""
+    gguf_names = sorted(path.name for path in folder.glob("*.gguf"))
+    hint = f"; it has {', '.join(gguf_names)}: give such a file itself" if gguf_names else ""
     raise ModelError(f"model_name {model_name!r} is a folder without a config.json{hint}")
 
 

@@ -136,10 +136,10 @@ class World(Ranks):
         self._exchange(lambda: dist.broadcast(sent, 0, async_op=True))
         if failed is not None:
             raise failed
-        found = outcome if self.leads else pickle.loads(sent.numpy().data)
-        if isinstance(found, _Failure):
-            raise found.error
-        return found
+        leader_outcome = outcome if self.leads else pickle.loads(sent.numpy().data)
+        if isinstance(leader_outcome, _Failure):
+            raise leader_outcome.error
+        return leader_outcome
 
     def _try(self, work: Callable[[], T]) -> tuple[T | _Failure, Exception | None]:
         """Returns what ``work`` returned, or its error as others are sent it, and as it is."""
@@ -168,8 +168,8 @@ class World(Ranks):
     # -- tensors -------------------------------------------------------------------------------------------
 
     def join(self, parts: Sequence[Tensor], device: torch.device | str) -> Tensor:
-        own = transfer.read(*parts)
-        every = [part for found in self.gather(own) for part in found]
+        local_parts = transfer.read(*parts)
+        every = [part for rank_parts in self.gather(local_parts) for part in rank_parts]
         return transfer.send(torch.cat(every or [torch.zeros(0)]), device)
 
     def reserve(self, parameters: Iterable[nn.Parameter]) -> None:
@@ -186,16 +186,16 @@ class World(Ranks):
         sizes = [parameter.numel() for parameter in self._parameters]
         *slices, present = self._flat.split([*sizes, len(sizes)])
         self._flat.zero_()
-        for parameter, own in zip(self._parameters, slices, strict=True):
+        for parameter, flat_grad in zip(self._parameters, slices, strict=True):
             if parameter.grad is not None:
-                own.copy_(parameter.grad.reshape(-1))
-        given = [float(parameter.grad is not None) for parameter in self._parameters]
-        present.copy_(torch.tensor(given))
+                flat_grad.copy_(parameter.grad.reshape(-1))
+        flags = [float(parameter.grad is not None) for parameter in self._parameters]
+        present.copy_(torch.tensor(flags))
         self._exchange(lambda: dist.all_reduce(self._flat, async_op=True))
-        for parameter, own, count in zip(self._parameters, slices, present.tolist(), strict=True):
+        for parameter, flat_grad, count in zip(self._parameters, slices, present.tolist(), strict=True):
             if count:
                 parameter.grad = torch.empty_like(parameter) if parameter.grad is None else parameter.grad
-                parameter.grad.copy_(own.view_as(parameter))
+                parameter.grad.copy_(flat_grad.view_as(parameter))
 
     # -- one word, which is no exchange --------------------------------------------------------------------
 

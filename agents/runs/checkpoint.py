@@ -226,30 +226,30 @@ def _load_snapshots(model: LLMPPO, folder: Path, state: Mapping[str, Any]) -> No
 
     The policy has ``adapter/`` already. If that is an average, it gets the learner's adapters in its place.
     """
-    own = model.policy.adapters.learning
+    learner = model.policy.adapters.learning
     if model.average is not None:
         # If the run kept no average until now, this is its policy.
-        model.average.snapshot = Snapshot.take(own, state["step"]) if state["step"] else None
+        model.average.snapshot = Snapshot.take(learner, state["step"]) if state["step"] else None
     _put_learner(model, folder, state["step"])
     if model.magnet is not None:
-        kept = state.get("magnet")
-        model.magnet.snapshot = kept and Snapshot.load(own, kept["step"], folder / "magnet.safetensors")
+        entry = state.get("magnet")
+        model.magnet.snapshot = entry and Snapshot.load(learner, entry["step"], folder / "magnet.safetensors")
     if model.self_play is not None and model.self_play.pool is not None:
         model.self_play.pool.members = [
             Member(
-                Snapshot.load(own, kept["step"], folder / f"pool-{kept['step']:06d}.safetensors"),
-                kept["games"],
-                kept["win_rate"],
+                Snapshot.load(learner, entry["step"], folder / f"pool-{entry['step']:06d}.safetensors"),
+                entry["games"],
+                entry["win_rate"],
             )
-            for kept in state.get("pool", ())
+            for entry in state.get("pool", ())
         ]
 
 
 def _put_learner(model: LLMPPO, folder: Path, step: int) -> None:
     """Gives the policy the adapters that learn, if the checkpoint's result is an average."""
     if (folder / LEARNER).is_file():
-        own = model.policy.adapters.learning
-        Snapshot.load(own, step, folder / LEARNER).put(own)
+        learner = model.policy.adapters.learning
+        Snapshot.load(learner, step, folder / LEARNER).put(learner)
 
 
 def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
@@ -265,9 +265,9 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
 def _load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
     """Does as ``load_policy`` with files that are known to be whole."""
     try:
-        trained_on, own = read_state(checkpoint)["base"], _identify_base(policy)
-        if not _same_base(trained_on, own):
-            raise ValueError(f"it was trained on {trained_on}, this policy is {own}{_to_get(trained_on)}")
+        trained_on, base = read_state(checkpoint)["base"], _identify_base(policy)
+        if not _same_base(trained_on, base):
+            raise ValueError(f"it was trained on {trained_on}, this policy is {base}{_to_get(trained_on)}")
         adapters = load_file(checkpoint / "adapter" / "adapter_model.safetensors")
         head = load_file(checkpoint / "value_head.safetensors")
         policy.load_state_dict(
@@ -286,12 +286,12 @@ def load_newest(policy: LLMPolicy, run: Path) -> Path:
         CheckpointError: as ``find`` and ``load_policy``.
     """
     while True:
-        found = find(run)
+        checkpoint = find(run)
         try:
-            load_policy(policy, found)
-            return found
+            load_policy(policy, checkpoint)
+            return checkpoint
         except CheckpointError:
-            if found.exists():
+            if checkpoint.exists():
                 raise
 
 
@@ -312,10 +312,10 @@ def _identify_base(policy: LLMPolicy) -> dict[str, Any]:
     return {"model_name": settings.model_name, **weights, **lora}
 
 
-def _same_base(trained_on: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+def _same_base(trained_on: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
     """Returns whether two bases are the same; of known contents, names and places do not matter."""
-    left_out = ("model_name", "weights") if "sha256" in own else ()
-    return all(trained_on.get(key) == own.get(key) for key in {*trained_on, *own}.difference(left_out))
+    left_out = ("model_name", "weights") if "sha256" in base else ()
+    return all(trained_on.get(key) == base.get(key) for key in {*trained_on, *base}.difference(left_out))
 
 
 def _to_get(trained_on: Mapping[str, Any]) -> str:

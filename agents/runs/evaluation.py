@@ -63,8 +63,8 @@ def measure(episodes: Sequence[Episode]) -> Measured | None:
     if not played:
         return None
     turns = sum(len(episode.turns) for episode in played)
-    found = [turn.measures for episode in played for turn in episode.turns]
-    masses = [own["legal_mass"] for own in found if "legal_mass" in own]
+    measures = [turn.measures for episode in played for turn in episode.turns]
+    masses = [row["legal_mass"] for row in measures if "legal_mass" in row]
     # An environment without scores is measured by its reward.
     scores = [float(episode.info.get("score", episode.total_reward)) for episode in played]
     bounded = all("score" in e.info for e in played) and 0 <= min(scores) <= max(scores) <= 1

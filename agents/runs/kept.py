@@ -66,14 +66,14 @@ def read_place(place: Path | str) -> Path:
         return path
     name, _, which = str(place).rpartition("@")
     run = Path(name)
-    kept = {str(step_of(found)): found for found in checkpoints(run)}
+    by_name = {str(step_of(folder)): folder for folder in checkpoints(run)}
     if (best := read_best(run)) is not None:
-        kept["best"] = best
-    if which not in kept:
-        listed = ", ".join(f"{run}@{known}" for known in kept) or f"a run; {str(run)!r} has no checkpoints"
+        by_name["best"] = best
+    if which not in by_name:
+        listed = ", ".join(f"{run}@{known}" for known in by_name) or f"a run; {str(run)!r} has no checkpoints"
         needs = "; a run with run.eval_steps has a best one" if which == "best" else ""
         raise CheckpointError(f"checkpoint: {str(place)!r} was given, allowed: {listed}{needs}")
-    return kept[which]
+    return by_name[which]
 
 
 def names_step(place: Path | str) -> bool:

@@ -39,8 +39,8 @@ class JSONLWriter(KVWriter):
         self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0
     ) -> None:
         """Appends one row; an error, as of a full disk, leaves the file as it was."""
-        kept = filter_excluded_keys(key_values, key_excluded, "json")
-        row = {"step": step, **{key: to_json(kept[key]) for key in sorted(kept)}}
+        metrics = filter_excluded_keys(key_values, key_excluded, "json")
+        row = {"step": step, **{key: to_json(metrics[key]) for key in sorted(metrics)}}
         append_line(self.path, json.dumps(row, ensure_ascii=False, allow_nan=False))
 
     def close(self) -> None:
@@ -66,10 +66,10 @@ def truncate_after(path: str | os.PathLike[str], step: int) -> int:
     if not path.exists():
         return 0
     total = len(_read_text(path).splitlines())
-    kept = [line for line, row in _lines(path) if row["step"] <= step]
-    if len(kept) < total:
-        write_atomically(path, "".join(kept))
-    return total - len(kept)
+    lines = [line for line, row in _lines(path) if row["step"] <= step]
+    if len(lines) < total:
+        write_atomically(path, "".join(lines))
+    return total - len(lines)
 
 
 def find_gaps(path: str | os.PathLike[str], last: int) -> list[tuple[int, int]]:

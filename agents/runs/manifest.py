@@ -127,16 +127,16 @@ def _read(folder: Path) -> dict[str, Any]:
         ManifestError: it is missing, or cannot be read.
     """
     try:
-        found: Any = json.loads(read_file(folder / NAME))
-        if not isinstance(found["format"], int) or not all(
-            isinstance(digests, list) for digests in found["files"].values()
+        content: Any = json.loads(read_file(folder / NAME))
+        if not isinstance(content["format"], int) or not all(
+            isinstance(digests, list) for digests in content["files"].values()
         ):
             raise ValueError("its fields are of other types")
     except FileNotFoundError as error:
         raise ManifestError(f"{NAME} is missing") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ManifestError(f"{NAME} cannot be read: {error!s:.100}") from error
-    manifest: dict[str, Any] = found
+    manifest: dict[str, Any] = content
     return manifest
 
 

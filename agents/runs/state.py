@@ -101,13 +101,13 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
         CheckpointError: it cannot be read, lacks an entry, or has one of another type or out of its range.
     """
     path = checkpoint / "state.json"
-    found: dict[str, Any] = read_json(path, CheckpointError)
+    state: dict[str, Any] = read_json(path, CheckpointError)
     try:
-        _STATE.validate_python(found)
+        _STATE.validate_python(state)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         if first["type"] == "missing":
             raise CheckpointError(f"{path}: {place} is missing") from error
         raise CheckpointError(f"{path}: {place} is {first['input']!r:.60}: {first['msg']}") from error
-    return found
+    return state

@@ -79,7 +79,7 @@ class ChoiceSampler:
             self._descend_small(descent, small, prompts, uniforms),
             self._descend_large(descent, large, prompts, uniforms, prefill or self.engine.prefill),
         ]
-        hidden = torch.cat([own for own in states if own is not None])
+        hidden = torch.cat([part for part in states if part is not None])
         if small and large:
             hidden = hidden.index_select(0, transfer.send(np.argsort([*small, *large]), hidden.device))
         return descent.finish(hidden)
@@ -90,8 +90,8 @@ class ChoiceSampler:
         """Leads rows to an action, all of whose nodes are read with the prompts; returns these' states."""
         if not rows:
             return None
-        own = [prompts[row] for row in rows], [descent.tries[row] for row in rows]
-        log_probs, log_mass, where, hidden = self._read_all(*own, anchored=True)
+        inputs = [prompts[row] for row in rows], [descent.tries[row] for row in rows]
+        log_probs, log_mass, where, hidden = self._read_all(*inputs, anchored=True)
         mass, nodes_of = log_mass.exp(), dict(zip(rows, where, strict=True))
         at, depth = descent.begin(rows), 0
         while at:
@@ -155,8 +155,8 @@ class ChoiceSampler:
                 assert prefix is not None
                 further = [k for k, first in enumerate(started) if not first]
                 places, continued = [reads.items[k][0] for k in further], [reads.items[k][1] for k in further]
-                found = self.engine.extend(prefix, places, continued)
-                states = states.index_copy(0, transfer.send(further, states.device), found)
+                further_states = self.engine.extend(prefix, places, continued)
+                states = states.index_copy(0, transfer.send(further, states.device), further_states)
             log_probs, log_mass = self.nodes.child_log_probs(
                 states, [children for _, _, children in reads.items]
             )

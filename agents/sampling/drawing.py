@@ -51,8 +51,8 @@ def make_decisions(
         written: Their answers.
         values: The critic's estimates; None without a critic.
     """
-    own = [None] * len(requests) if values is None else values
-    rows = zip(requests, written.tokens, written.log_probs, written.legal_mass, own, strict=True)
+    critic_values = [None] * len(requests) if values is None else values
+    rows = zip(requests, written.tokens, written.log_probs, written.legal_mass, critic_values, strict=True)
     return [
         Decision(
             prompt=request.prompt,
@@ -84,10 +84,10 @@ def inverse_cdf(
     """
     device = log_probs.device
     drawn, totals = draw_places(log_probs, transfer.send(where, device), transfer.send(uniforms, device))
-    found, sums = transfer.read(drawn, totals)
+    places, sums = transfer.read(drawn, totals)
     if not bool(sums.isfinite().all()):
         raise NotFiniteError("the model's logits are not finite: its weights or activations have overflowed")
-    return found.numpy()
+    return places.numpy()
 
 
 def draw_places(log_probs: Tensor, where: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
@@ -102,10 +102,10 @@ def draw_places(log_probs: Tensor, where: Tensor, uniforms: Tensor) -> tuple[Ten
     blocks = pad(p, (0, -p.shape[1] % size)).view(len(p), -1, size)
     sums = blocks.sum(-1)
     ends = sums.cumsum(-1)
-    totals, own = ends[:, -1], ends.index_select(0, where)
+    totals, row_ends = ends[:, -1], ends.index_select(0, where)
     targets = (uniforms * totals.index_select(0, where))[:, None]
-    block = _first_above(own, sums.index_select(0, where), targets)
-    before = own.gather(1, (block - 1).clamp(min=0)[:, None]).masked_fill((block == 0)[:, None], 0.0)
+    block = _first_above(row_ends, sums.index_select(0, where), targets)
+    before = row_ends.gather(1, (block - 1).clamp(min=0)[:, None]).masked_fill((block == 0)[:, None], 0.0)
     inside = blocks[where, block]
     return block * size + _first_above(before + inside.cumsum(-1), inside, targets), totals
 
@@ -160,7 +160,7 @@ class TrieDescent:
     def finish(self, hidden: Tensor) -> WrittenAnswers:
         return WrittenAnswers(
             [trie.tokens[action] for trie, action in zip(self.tries, self._actions, strict=True)],
-            [np.array(own, dtype=np.float32) for own in self._log_probs],
+            [np.array(row_log_probs, dtype=np.float32) for row_log_probs in self._log_probs],
             self._mass.tolist(),
             hidden,
         )

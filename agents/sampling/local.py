@@ -40,7 +40,7 @@ class EngineSampler:
     def __init__(self, engine: Engine, adapters: AdapterSets, critic: Callable[[Tensor], Tensor]) -> None:
         self._engine, self._adapters, self._critic = engine, adapters, critic
         self._choices, self._texts = ChoiceSampler(engine), TextSampler(engine)
-        self._kept = KeptPrefixes[TreePrefix]()
+        self._cache = KeptPrefixes[TreePrefix]()
 
     @property
     def tokens_read(self) -> int:
@@ -53,7 +53,7 @@ class EngineSampler:
         self._adapters.forget(name)
 
     def end_episodes(self) -> None:
-        self._kept.clear()
+        self._cache.clear()
 
     def take_metrics(self) -> dict[str, float]:
         return {}
@@ -82,20 +82,20 @@ class EngineSampler:
             written = self._engine.budgets.retry_forward(write, prompts, self._engine.count)
             values: list[float] = self._critic(written.hidden).tolist()
         if replies is not None:
-            self._kept.drop_followed(owner, prompts)
+            self._cache.drop_followed(owner, prompts)
             for prefix in replies.join():
-                self._kept.drop_followed(owner, prefix.prompts)
-                self._kept.put(owner, prefix, self._engine.budgets.tokens_kept)
+                self._cache.drop_followed(owner, prefix.prompts)
+                self._cache.put(owner, prefix, self._engine.budgets.tokens_kept)
         return make_decisions(requests, written, values)
 
     def _read_turns(self, owner: Hashable, prompts: Sequence[Tokens], *, cache: bool) -> tuple[Tensor, Any]:
         """Reads turns of conversations without what was read before, and keeps them for later turns."""
         try:
-            last, prefix = self._engine.prefill(prompts, cache=True, before=self._kept.list_prefixes(owner))
+            last, prefix = self._engine.prefill(prompts, cache=True, before=self._cache.list_prefixes(owner))
         except Exception:  # out of memory, as a rule: this is memory too
-            self._kept.clear()
+            self._cache.clear()
             raise
-        self._kept.put(owner, prefix, self._engine.budgets.tokens_kept)
+        self._cache.put(owner, prefix, self._engine.budgets.tokens_kept)
         return last, prefix if cache else None
 
     def _write_answers(
@@ -137,8 +137,8 @@ class _Replies:
         """Takes replies that have ended; of those without a token that was read, the prompts are kept."""
         if prefix is None or not prefix.written.count or not rows:
             return
-        own = prefix.select(rows, transfer.send(np.array(rows, dtype=np.int64), prefix.written.device))
-        self._parts.setdefault(id(prefix.stored), []).append((own, texts))
+        selection = prefix.select(rows, transfer.send(np.array(rows, dtype=np.int64), prefix.written.device))
+        self._parts.setdefault(id(prefix.stored), []).append((selection, texts))
 
     def join(self) -> list[TreePrefix]:
         """Returns a prefix of whole replies per prefix of prompts."""

@@ -144,10 +144,10 @@ class TrainingSeeds:
         """Returns those that were drawn in steps 0 to ``step`` - 1; steps are gone through once."""
         for each in range(self._steps, step):
             draws = episode_seeds(self._seed, each, self._episodes)
-            for found in self._asked.intersection(draws):
-                self._first_step.setdefault(found, each)
+            for seed in self._asked.intersection(draws):
+                self._first_step.setdefault(seed, each)
         self._steps = max(self._steps, step)
-        return frozenset(found for found, first in self._first_step.items() if first < step)
+        return frozenset(seed for seed, first in self._first_step.items() if first < step)
 
 
 def opponent_uniforms(seed: int, step: int, episodes: int) -> npt.NDArray[np.float64]:

@@ -86,7 +86,7 @@ class TextSampler:
         stacked = torch.stack([state for state in hidden if state is not None])
         at = transfer.send(prompt_of, stacked.device)
         log_probs = [np.array(values, dtype=np.float32) for values in draft.log_probs]
-        tokens = [tuple(own) for own in draft.tokens]
+        tokens = [tuple(reply) for reply in draft.tokens]
         return WrittenAnswers(tokens, log_probs, [None] * len(prompts), stacked.index_select(0, at))
 
     def _write_on(self, draft: _Draft, live: _Live) -> list[_Group]:
@@ -151,12 +151,12 @@ class TextSampler:
                 drawn = log_probs.argmax(-1).index_select(0, at)
             else:
                 drawn, _ = draw_places(log_probs, at, transfer.send(noise[first:end], states.device))
-            found, picked = transfer.read(drawn, log_probs[at, drawn])
+            ids, picked = transfer.read(drawn, log_probs[at, drawn])
             if not bool(picked.isfinite().all()):
                 raise NotFiniteError(
                     "the model's logits are not finite: its weights or activations have overflowed"
                 )
-            tokens[first:end], chosen[first:end] = found.numpy(), picked.numpy()
+            tokens[first:end], chosen[first:end] = ids.numpy(), picked.numpy()
         return tokens, chosen
 
 

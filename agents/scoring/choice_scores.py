@@ -46,8 +46,8 @@ class ChoiceScores(Scores):
         width = self.child_log_probs.shape[1]
         legal = torch.isfinite(self.child_log_probs)
         # The other may come from a batch with a wider node: its further columns are padding.
-        own = self.child_log_probs.masked_fill(~legal, 0.0)
-        difference = own - other[:, :width].masked_fill(~legal, 0.0)
+        log_probs = self.child_log_probs.masked_fill(~legal, 0.0)
+        difference = log_probs - other[:, :width].masked_fill(~legal, 0.0)
         return (self.child_log_probs.exp() * difference).sum(-1)
 
 
@@ -150,8 +150,8 @@ def _lay_out(
         where: The distinct turn of each turn, int64 (n,).
         width: Numbers of a row.
     """
-    table = np.array([row for own in rows for row in own], dtype=np.int64).reshape(-1, width)
-    counts = np.array([len(own) for own in rows], dtype=np.int64)
+    table = np.array([row for turn_rows in rows for row in turn_rows], dtype=np.int64).reshape(-1, width)
+    counts = np.array([len(turn_rows) for turn_rows in rows], dtype=np.int64)
     taken = table[spans(counts.cumsum() - counts, counts, where)]
     turns = np.repeat(np.arange(len(where)), counts[where])
     return np.ascontiguousarray(np.concatenate([turns[:, None], taken], axis=1).T)

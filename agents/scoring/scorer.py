@@ -131,7 +131,7 @@ class Scorer:
     def score(
         self,
         decisions: Sequence[Decision],
-        given: Mapping[str, GivenRows] | None = None,
+        others: Mapping[str, GivenRows] | None = None,
         *,
         mass: bool = False,
         critic_only: bool = False,
@@ -140,7 +140,7 @@ class Scorer:
 
         Args:
             decisions: The decisions, n of them.
-            given: By name, what other policies made of these decisions.
+            others: By name, what other policies made of these decisions.
             mass: Whether the mass on legal answers is asked for. Then every token of a choice is read.
             critic_only: Whether only the critic has gradients. Hidden states then carry none, so an
                 untrained critic cannot move the adapters.
@@ -150,7 +150,7 @@ class Scorer:
         values = self._critic(scores.hidden)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not critic_only):
             divergences = {
-                name: scores.divergence(other.rows, other.estimator) for name, other in (given or {}).items()
+                name: scores.divergence(other.rows, other.estimator) for name, other in (others or {}).items()
             }
         return replace(scores, values=values, divergences=divergences)
 

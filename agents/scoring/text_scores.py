@@ -118,7 +118,7 @@ class TextScorer:
             hidden=states.index_select(0, anchors),
             states=states,
             state_of=state_of,
-            _state_divergence=lambda own, other: self._divergence(own, other, temperature),
+            _state_divergence=lambda hidden, other: self._divergence(hidden, other, temperature),
         )
 
     def _score_pairs(
@@ -160,9 +160,9 @@ class TextScorer:
 
 def _one_temperature(decisions: Sequence[Decision]) -> float:
     """Returns the temperature that all replies have."""
-    found = {d.constraint.temperature if isinstance(d.constraint, FreeText) else None for d in decisions}
-    temperature = found.pop()
-    if found or temperature is None:
+    values = {d.constraint.temperature if isinstance(d.constraint, FreeText) else None for d in decisions}
+    temperature = values.pop()
+    if values or temperature is None:
         raise ValueError("replies are scored together with choices or at several temperatures; allowed: one")
     return temperature
 

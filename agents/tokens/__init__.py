@@ -47,7 +47,7 @@ def spans(first: Positions, counts: Positions, rows: Positions) -> Positions:
 
     Row r has the places ``first[r]`` to ``first[r] + counts[r] - 1``; rows may repeat.
     """
-    own = counts[rows]
-    ends: npt.NDArray[np.int64] = np.cumsum(own, dtype=np.int64)
-    shift: npt.NDArray[np.int64] = np.repeat(first[rows] - (ends - own), own)
+    row_counts = counts[rows]
+    ends: npt.NDArray[np.int64] = np.cumsum(row_counts, dtype=np.int64)
+    shift: npt.NDArray[np.int64] = np.repeat(first[rows] - (ends - row_counts), row_counts)
     return shift + np.arange(len(shift), dtype=np.int64)

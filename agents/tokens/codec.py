@@ -178,8 +178,8 @@ class ChatCodec:
         only if they are control tokens of the tokenizer: configs have ids by default.
         """
         controls = {index for index, token in self.tokenizer.added_tokens_decoder.items() if token.special}
-        own = {self.end_of_turn, self.tokenizer.eos_token_id} - {None}
-        return frozenset(own | (generation_ends & controls))
+        tokenizer_ends = {self.end_of_turn, self.tokenizer.eos_token_id} - {None}
+        return frozenset(tokenizer_ends | (generation_ends & controls))
 
     def encode_text(self, text: str) -> Tokens:
         """Returns the tokens of a text, in which control tokens that it spells are read as such."""
@@ -229,7 +229,7 @@ class ChatCodec:
         """
         if not self._controls:
             return [text]
-        cuts = [0, *(found.start() + 1 for found in self._spelt.finditer(text)), len(text)]
+        cuts = [0, *(match.start() + 1 for match in self._spelt.finditer(text)), len(text)]
         return [text[start:end] for start, end in pairwise(cuts)]
 
     # -- what the template says ----------------------------------------------------------------------------
@@ -275,8 +275,8 @@ class ChatCodec:
         ``<end_of_turn>``.
         """
         messages = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ANSWER}]
-        _, found, after = self.render(messages, add_generation_prompt=False).rpartition(ANSWER)
-        if not found:
+        _, answer, after = self.render(messages, add_generation_prompt=False).rpartition(ANSWER)
+        if not answer:
             raise ChatTemplateError(
                 f"the chat template of {self.name} leaves out or changes an assistant's message; allowed: "
                 "one that writes it as it is"
@@ -292,8 +292,8 @@ class ChatCodec:
 
     def _find_ending(self) -> str:
         """Returns the end that all prompts have."""
-        _, found, ending = self._probe_text.rpartition(QUESTION)
-        if not found or not ending:
+        _, question, ending = self._probe_text.rpartition(QUESTION)
+        if not question or not ending:
             raise ChatTemplateError(
                 f"the chat template of {self.name} writes {QUESTION!r} as {self._probe_text!r}; allowed: "
                 "one that writes it as it is, and a generation prompt after it"

@@ -158,11 +158,11 @@ class ActionTrie:
         path = self.paths[action]
         of_nodes, of_branches = dict.fromkeys(path, 0.0), dict.fromkeys(path, 0.0)
         for other, chance in chances.items():
-            for own, branch in zip(path, self.paths[other], strict=False):
-                if own.node != branch.node:
+            for choice, branch in zip(path, self.paths[other], strict=False):
+                if choice.node != branch.node:
                     break
-                of_nodes[own] += chance
-                of_branches[own] += chance * (own == branch)
+                of_nodes[choice] += chance
+                of_branches[choice] += chance * (choice == branch)
         shares = np.array([of_branches[branch] / of_nodes[branch] for branch in path])
         return np.log(shares).astype(np.float32)
 

@@ -192,8 +192,8 @@ class ConversationCodec:
 
     def _encode_answer(self, text: str) -> Tokens:
         """Returns an answer's tokens without its end, which the template writes."""
-        if isinstance(text, ReplyText) and (own := self._find_own(text)) is not None:
-            return own
+        if isinstance(text, ReplyText) and (tokens := self._find_own(text)) is not None:
+            return tokens
         return tuple(token for part in self.codec.cut_controls(text) for token in self._encode_text(part))
 
     def _find_own(self, text: ReplyText) -> Tokens | None:
@@ -221,9 +221,9 @@ class ConversationCodec:
         messages = [
             {"role": r, "content": c} for r, c in zip(roles, (QUESTION, answer, QUESTION), strict=True)
         ]
-        own = tuple(token for piece in self._encode_pieces(messages) for token in piece)
+        piece_tokens = tuple(token for piece in self._encode_pieces(messages) for token in piece)
         together = self.codec.encode_text(self.codec.render(messages, add_generation_prompt=True))
-        if own != together:
+        if piece_tokens != together:
             raise TokenBoundaryError(
                 f"{self.codec.name} tokenises {answer!r} within a conversation otherwise than as an answer, "
                 "so the policy would read other tokens than it wrote; allowed: a tokenizer that splits at "

@@ -97,8 +97,8 @@ def _ask(rendering: _Rendering) -> tuple[str, str]:
                 if broken:
                     _end()
                     return "", broken
-                found: tuple[str, str] = answered
-                return found
+                answer: tuple[str, str] = answered
+                return answer
             except (EndedError, OSError, EOFError) as error:
                 _end()
                 if isinstance(error, EndedError) and error.is_late:
@@ -119,8 +119,8 @@ def _render(template: str, messages: list[dict[str, str]], settings: dict[str, A
     """Returns what transformers' ``apply_chat_template`` does with ``tokenize=False``."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    found: Any = render_jinja_template(conversations=[messages], chat_template=template, **settings)
-    text: str = found[0][0]
+    rendering: Any = render_jinja_template(conversations=[messages], chat_template=template, **settings)
+    text: str = rendering[0][0]
     return text
 
 

@@ -106,8 +106,8 @@ def profile_kernels(work: Callable[[], Any], longest: int = 18) -> Row:
             nanoseconds[event.name()] += event.duration_ns()
             count[event.name()] += 1
     names = [
-        {"name": name[:110], "ms": round(own / 1e6, 3), "count": count[name]}
-        for name, own in nanoseconds.most_common(longest)
+        {"name": name[:110], "ms": round(duration / 1e6, 3), "count": count[name]}
+        for name, duration in nanoseconds.most_common(longest)
     ]
     busy = round(sum(nanoseconds.values()) / 1e6, 2)
     return {

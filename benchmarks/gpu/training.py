@@ -80,9 +80,9 @@ def plan_memory(preset: str, algorithm: LLMPPO, tokens: int) -> Row:
     load = load_of(dataclasses.replace(config, run=dataclasses.replace(config.run, device="auto")))
     longest = max(len(decision.prompt) for decision in algorithm.rollout_buffer.decisions)
     budgets = {"tokens_per_backward": tokens, "tokens_per_forward": tokens}
-    made = plan(dataclasses.replace(load, prompt_tokens=longest, **budgets))
+    memory = plan(dataclasses.replace(load, prompt_tokens=longest, **budgets))
     parts = ("peak", "context", "weights", "activations")
-    return {f"{part}_gib": to_gib(getattr(made, part)) for part in parts}
+    return {f"{part}_gib": to_gib(getattr(memory, part)) for part in parts}
 
 
 def oom(options: argparse.Namespace, end_by: float) -> Row:
@@ -91,9 +91,9 @@ def oom(options: argparse.Namespace, end_by: float) -> Row:
     budgets = algorithm.policy.budgets
     row: Row = {"before": dict(budgets.state_dict())}
     release()
-    kept = read_memory().get("allocated_gib", 0.0)
+    baseline = read_memory().get("allocated_gib", 0.0)
     make_step(algorithm)
-    needed = row["needed_gib"] = read_memory().get("peak_allocated_gib", 0.0) - kept
+    needed = row["needed_gib"] = read_memory().get("peak_allocated_gib", 0.0) - baseline
     release()
     try:
         if CUDA:

@@ -226,9 +226,9 @@ class AffinetesBackend:
                 for last in range(variant.players)
                 if last != seat
             ]
-            owns = [(ends, seat_scores(variant, ends)[seat]) for ends in (returns, *placed)]
-            possible = [(own, outcome(ends, seat, own)) for ends, own in owns]
-        fitting = {found for own, found in possible if abs(own - score) <= CLOSE}
+            cases = [(ends, seat_scores(variant, ends)[seat]) for ends in (returns, *placed)]
+            possible = [(seat_score, outcome(ends, seat, seat_score)) for ends, seat_score in cases]
+        fitting = {seat_result for seat_score, seat_result in possible if abs(seat_score - score) <= CLOSE}
         stated, success = reply.info.get("result"), reply.info.get("success")
         if not fitting:
             raise Failure("broken", f"the server states score {score} with returns {returns!r:.80}")

@@ -291,12 +291,12 @@ class LocalBackend:
         whole = f"{action!r:.80}, which is not a whole number," if number is None else shown(number)
         return self._replacement(seat, f"action {whole} was given", legal)
 
-    def _replacement(self, seat: int, given: str, legal: list[int]) -> int | None:
+    def _replacement(self, seat: int, mistake: str, legal: list[int]) -> int | None:
         """Returns what the opponent's rule puts in place of an illegal action; see ``_checked``."""
         match = self._match
         if self._illegal is None:
             who = f"opponent {match.opponent!r} in {match.variant.spec.name!r}, seat {seat}"
-            raise OpponentActionError(illegal_action(f"{who}: {given}", legal))
+            raise OpponentActionError(illegal_action(f"{who}: {mistake}", legal))
         self._illegal += 1
         if match.rule == "forfeit":
             return None
@@ -308,13 +308,13 @@ class LocalBackend:
 
     def _given_up(self, seat: int) -> GameTurn:
         """Returns the end if an opponent gave the game up: its least return, and score 0."""
-        variant, own = self._match.variant, self._seat
+        variant, caller_seat = self._match.variant, self._seat
         returns = forfeit_returns(self.state.returns(), seat, variant.zero_sum, variant.low)
         # In games that are not zero-sum, another seat may tie with it: -inf puts the forfeiting seat last.
         placed = [-inf if other == seat else value for other, value in enumerate(returns)]
         scores = seat_scores(variant, placed)
         scores[seat] = 0.0
-        score, result = scores[own], outcome(placed, own, scores[own])
+        score, result = scores[caller_seat], outcome(placed, caller_seat, scores[caller_seat])
         return self._end(score, Ending(score, scores, returns, result, self.history()))
 
     def _stuck(self, reason: str = "") -> GameTurn:
@@ -394,6 +394,6 @@ def summarize_end(
     Games end in few ways, so these are kept.
     """
     scores = seat_scores(variant, returns)
-    own = scores[seat]
-    result = outcome(returns, seat, own)
-    return own, scores, result, render_end(variant, seat, returns, own, result)
+    score = scores[seat]
+    result = outcome(returns, seat, score)
+    return score, scores, result, render_end(variant, seat, returns, score, result)

@@ -80,10 +80,10 @@ def _points(state: State, player: int, seat: int) -> list[tuple[int, int]]:
 def name_chance(state: State, outcome: int) -> str:
     """Returns the roll, as "roll 46"; at the beginning also who starts, as "O starts, roll 64"."""
     name: str = state.action_to_string(outcome)
-    found = _ROLL.fullmatch(name)
-    if found is None:
+    match = _ROLL.fullmatch(name)
+    if match is None:
         raise RuntimeError(f"backgammon's chance outcome is not as expected: {name!r}")
-    return ", ".join(filter(None, (found[1], f"roll {found[2]}")))
+    return ", ".join(filter(None, (match[1], f"roll {match[2]}")))
 
 
 SPEC = GameSpec(

@@ -34,11 +34,11 @@ def describe(state: State, seat: int) -> str:
 def _words(information: str) -> str:
     # The player's two cards, the dealer's open card, then a hit and its card in turn.
     numbers = [int(number) for number in information.split()]
-    own = numbers[:2] + numbers[4::2]
-    total, soft = count(own)
+    hand = numbers[:2] + numbers[4::2]
+    total, soft = count(hand)
     kind = "soft" if soft else "hard"
     return (
-        f"Your cards: {' '.join(_card(number) for number in own)}\n"
+        f"Your cards: {' '.join(_card(number) for number in hand)}\n"
         f"Your total: {total} ({kind})\n"
         f"Dealer's open card: {_card(numbers[2])}"
     )

@@ -75,8 +75,8 @@ def describe(state: State, seat: int) -> str:
 
 def _vulnerable(params: Params) -> str:
     sides = ("North-South", "East-West")
-    own, other = params["dealer"] % 2, 1 - params["dealer"] % 2
-    both = sorted([own] * params["dealer_vul"] + [other] * params["non_dealer_vul"])
+    dealer_side, other = params["dealer"] % 2, 1 - params["dealer"] % 2
+    both = sorted([dealer_side] * params["dealer_vul"] + [other] * params["non_dealer_vul"])
     return " and ".join(sides[side] for side in both) or "none"
 
 

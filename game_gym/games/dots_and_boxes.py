@@ -37,11 +37,11 @@ def describe(state: State, seat: int) -> str:
     rows = state.observation_string(seat).translate(_PLAIN).splitlines()
     columns = len(rows[0]) // 4
     boxes = "".join(rows[1::2])
-    own, other = ("1", "2") if seat == 0 else ("2", "1")
+    mark, other = ("1", "2") if seat == 0 else ("2", "1")
     return "\n".join(
         [
-            f"Your mark: {own}",
-            f"Boxes: you {boxes.count(own)}, opponent {boxes.count(other)}",
+            f"Your mark: {mark}",
+            f"Boxes: you {boxes.count(mark)}, opponent {boxes.count(other)}",
             "h " + "".join(f"{column:>4}" for column in range(columns)),
             "v  " + "".join(f"{column:<4}" for column in range(columns + 1)).rstrip(),
             *(f"{'hv'[line % 2]}{line // 2} {row.rstrip()}".rstrip() for line, row in enumerate(rows)),

@@ -53,9 +53,9 @@ def _rules_of(name: str, specification: Params) -> Callable[[Params], str]:
         kind = game.get_type()
         players = game.num_players()
         sequential = kind.dynamics == _TYPE.Dynamics.SEQUENTIAL
-        given = ", ".join(f"{key} = {_one_line(value)}" for key, value in sorted(known.items()))
+        settings = ", ".join(f"{key} = {_one_line(value)}" for key, value in sorted(known.items()))
         sentences = [
-            f"{kind.long_name}, which OpenSpiel calls {name}{f', with {given}' if given else ''}.",
+            f"{kind.long_name}, which OpenSpiel calls {name}{f', with {settings}' if settings else ''}.",
             f"{players} players, numbered from 0." if players > 1 else "One player, Player 0.",
             "One player moves at a time." if sequential else "All players choose at once, and move together.",
             "Nothing is left to chance."

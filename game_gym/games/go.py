@@ -60,12 +60,12 @@ def _spread(row: str) -> str:
 def _repeating(state: State) -> list[str]:
     """Returns the moves that would end the game as a draw: totals differ by half a point at least."""
     seat = state.current_player()
-    found = []
+    moves = []
     for action in state.legal_actions()[:-1]:
         child = state.child(action)
         if child.is_terminal() and child.returns() == [0.0, 0.0]:
-            found.append(state.action_to_string(seat, action).partition(" ")[2])
-    return found
+            moves.append(state.action_to_string(seat, action).partition(" ")[2])
+    return moves
 
 
 SPEC = GameSpec(

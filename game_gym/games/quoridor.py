@@ -45,13 +45,13 @@ def describe(state: State, seat: int) -> str:
     pawns = [_find(squares[::2], mark) for mark in _DRAWN]
     goals = (1, size)
     other = 1 - seat
-    made = len(state.history())
+    move_count = len(state.history())
     return "\n".join(
         [
             f"You: {_PAWNS[seat]} at {pawns[seat]}, goal row {goals[seat]}, walls left {walls[seat]}",
             f"Opponent: {_PAWNS[other]} at {pawns[other]}, goal row {goals[other]}, walls left "
             f"{walls[other]}",
-            f"Moves made: {made} of {4 * size * size}",
+            f"Moves made: {move_count} of {4 * size * size}",
             "   " + " ".join(ascii_lowercase[:size]),
             *(
                 f"{'' if line % 2 else line // 2 + 1:>2} {_squeeze(row)}".rstrip()
@@ -70,8 +70,8 @@ def _find(rows: list[str], mark: str) -> str:
 
 def _squeeze(row: str) -> str:
     """Returns a row with one character per square and one between squares."""
-    kept = "".join(row[at] + row[at + 2 : at + 3] for at in range(1, len(row), 4))
-    return kept.replace(_DRAWN[0], _PAWNS[0])
+    characters = "".join(row[at] + row[at + 2 : at + 3] for at in range(1, len(row), 4))
+    return characters.replace(_DRAWN[0], _PAWNS[0])
 
 
 SPEC = GameSpec(

@@ -149,8 +149,8 @@ def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
     learner = {EnvConfig.env_type: "tiny-gae"}
     resolved = resolve_with_imports(args, flags, overrides, learner, run=None, option="AGENT")
     config = resolved.config
-    given = {key for key, value in [*flags, *overrides] if value is not None}
-    named = given & {"env.game", "env.task_id"}
+    keys = {key for key, value in [*flags, *overrides] if value is not None}
+    named = keys & {"env.game", "env.task_id"}
     if checkpoint is not None and not named:  # presets and files say how the exploiter is trained
         config = take_tasks(config, saved_config(checkpoint))
     place = None if checkpoint is None else args.agent

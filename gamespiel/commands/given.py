@@ -29,9 +29,9 @@ def make_options(options: type[Options], args: argparse.Namespace, **others: Any
     Those that are not given keep their defaults.
     """
     names = [field.name for field in dataclasses.fields(options) if field.name not in others]  # type: ignore[arg-type]
-    given = {name: value for name in names if (value := getattr(args, name, None)) is not None}
-    listed = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-    return options(**given | listed | others)
+    values = {name: value for name in names if (value := getattr(args, name, None)) is not None}
+    listed = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return options(**values | listed | others)
 
 
 def list_flags(args: argparse.Namespace) -> list[tuple[str, str | None]]:
@@ -80,20 +80,20 @@ def _resolve_layers(
         option: The option that names ``run``.
         trains: Whether another model than the default preset's takes the defaults and the preset's tasks.
     """
-    given = [*((key, value) for key, value in flags if value is not None), *overrides]
+    pairs = [*((key, value) for key, value in flags if value is not None), *overrides]
     if run is not None:
         if args.preset is not None:
             raise ConfigError(f"--preset cannot go with {option}: the run's own configuration holds")
         base = saved_config(run)
         if option == "--from":  # a new run has a folder of its own
             base = dataclasses.replace(base, run=dataclasses.replace(base.run, output_dir=None))
-        return resolve_layers(None, args.config, given, base=base, base_name=f"of {run}")
+        return resolve_layers(None, args.config, pairs, base=base, base_name=f"of {run}")
     if args.preset is not None or args.config:
-        return resolve_layers(args.preset, args.config, given)
-    preset = presets.get(dict(given).get("env.env_type", EnvConfig.env_type))
+        return resolve_layers(args.preset, args.config, pairs)
+    preset = presets.get(dict(pairs).get("env.env_type", EnvConfig.env_type))
     if preset is not None and trains and names_other_model(overrides):
-        return resolve_pretrained(preset, given)
-    return resolve_layers(preset, (), given)
+        return resolve_pretrained(preset, pairs)
+    return resolve_layers(preset, (), pairs)
 
 
 def resolve_game(

@@ -78,8 +78,8 @@ def _find_task_mistakes(config: Config) -> Iterator[ConfigError]:
         yield ConfigError("model.use_4bit and model.use_8bit contradict each other: set one of them")
     foreign = ((name, other) for name, other in _find_foreign_keys(env).items() if name in other.choice)
     chosen = [f"env.{name}" for name in CHOOSING if getattr(env, name) not in (None, ())]
-    if found := next(foreign, None):
-        name, other = found
+    if pair := next(foreign, None):
+        name, other = pair
         yield ConfigError(
             f"env.{name} = {getattr(env, name)!r} chooses {other.unit}, and env.env_type is "
             f"{env.env_type!r}: leave it out, or set env.env_type to {other.env_type!r}"
@@ -101,12 +101,12 @@ def _find_task_mistakes(config: Config) -> Iterator[ConfigError]:
 
 def _find_foreign_keys(env: EnvConfig) -> dict[str, Declaration[Any]]:
     """Returns the keys that are set and that this kind of task does not read, each with a kind that does."""
-    default, own = EnvConfig(), {field.name for field in dataclasses.fields(declaration_of(env).keys)}
+    default, kind_keys = EnvConfig(), {field.name for field in dataclasses.fields(declaration_of(env).keys)}
     return {
         field.name: declaration
         for declaration in DECLARATIONS.values()
         for field in dataclasses.fields(declaration.keys)
-        if field.name not in own and getattr(env, field.name) != getattr(default, field.name)
+        if field.name not in kind_keys and getattr(env, field.name) != getattr(default, field.name)
     }
 
 
@@ -186,32 +186,32 @@ def _explain_stages(config: Config) -> str:
 def notices(config: Config) -> list[str]:
     """Returns a sentence for each key that is set and has no effect, to be said once in the log."""
     ppo, curriculum, declaration = config.ppo, config.curriculum, declaration_of(config.env)
-    found = []
+    sentences = []
     if config.lora.lora_dropout > 0:
-        found.append(
+        sentences.append(
             f"lora.lora_dropout = {config.lora.lora_dropout} is applied nowhere: with dropout, old and new "
             "probabilities differ with no update at all, so PPO's ratio would be wrong."
         )
     if config.model.use_nested_quant and not config.model.use_4bit:
-        found.append("model.use_nested_quant = true has no effect without model.use_4bit.")
+        sentences.append("model.use_nested_quant = true has no effect without model.use_4bit.")
     if ppo.minibatch_unit == "prompt" and declaration.uses_conversations(config.env):
-        found.append(
+        sentences.append(
             "ppo.minibatch_unit = prompt has no effect with env.conversation: optimizer steps draw episodes."
         )
     if ppo.action_floor and not ppo.all_actions:
-        found.append(f"ppo.action_floor = {ppo.action_floor:g} has no effect without ppo.all_actions.")
-    found += evaluation_notices(config)
+        sentences.append(f"ppo.action_floor = {ppo.action_floor:g} has no effect without ppo.all_actions.")
+    sentences += evaluation_notices(config)
     if curriculum.success_scores and not (curriculum.stages or curriculum.replays):
-        found.append("curriculum.success_scores has no effect without stages or failure replay.")
+        sentences.append("curriculum.success_scores has no effect without stages or failure replay.")
     if not declaration.has_opponents and any(stage.opponent is not None for stage in curriculum.stages):
-        found.append(f"curriculum.stages: opponent has no effect on {declaration.unit}.")
+        sentences.append(f"curriculum.stages: opponent has no effect on {declaration.unit}.")
     indices = getattr(config.env, "allowed_game_indices", ())
     named = any(stage.task_id_range or stage.task_ids for stage in curriculum.stages)
     if declaration.has_opponents and indices and named:
-        found.append("env.allowed_game_indices replaces the task ids of curriculum.stages.")
+        sentences.append("env.allowed_game_indices replaces the task ids of curriculum.stages.")
     for keys, why in _list_rules(config):
-        found += _list_idle(config, keys, f"has no effect{why}")
-    return found
+        sentences += _list_idle(config, keys, f"has no effect{why}")
+    return sentences
 
 
 def _list_rules(config: Config) -> Iterator[tuple[Iterable[str], str]]:
@@ -253,15 +253,15 @@ def _list_idle(config: Config, keys: Iterable[str], why: str) -> list[str]:
 def evaluation_notices(config: Config) -> list[str]:
     """Returns those ``notices`` that are for evaluations too: about sampling and the ``env`` section."""
     env = config.env
-    found = (
+    sentences = (
         [] if config.run.use_vllm else _list_idle(config, VLLM_KEYS, "is not used: run.use_vllm is false.")
     )
-    found += [
+    sentences += [
         f"env.{name} = {getattr(env, name)!r} has no effect with env.env_mode {env.env_mode}."
         for name in server_keys_without_effect(env)
     ]
-    found += [
+    sentences += [
         f"env.{name} = {getattr(env, name)!r} has no effect on {declaration_of(env).unit}."
         for name in _find_foreign_keys(env)
     ]
-    return found
+    return sentences

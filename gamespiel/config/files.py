@@ -18,7 +18,9 @@ from gamespiel.kinds import DECLARATIONS, declaration_of
 from gamespiel.kinds.base import TASK_IDS
 from task_gym.files import read_file, write_atomically
 
-DEFAULT_PRESETS = {name: own.preset for name, own in DECLARATIONS.items() if own.preset is not None}
+DEFAULT_PRESETS = {
+    name: declaration.preset for name, declaration in DECLARATIONS.items() if declaration.preset is not None
+}
 """By env_type, the preset that is trained when neither a preset nor a file is named."""
 
 DEFAULT_PRESET = DEFAULT_PRESETS[EnvConfig.env_type]
@@ -71,14 +73,14 @@ def resolve_layers(
     mistakes = Mistakes()
     with mistakes.collect():
         _ = None if preset is None else preset_path(preset)
-    given: list[Layer] = []
+    file_layers: list[Layer] = []
     for file in files:
         with mistakes.collect():
-            given.append(file if isinstance(file, Layer) else read_layer(file))
+            file_layers.append(file if isinstance(file, Layer) else read_layer(file))
     below = [layer_from_data(to_dict(base), base_name)] if base is not None else []
     with mistakes.collect():
-        below += _read_preset(preset, given)
-    layers = [*(below or [Layer("defaults", {})]), *given]
+        below += _read_preset(preset, file_layers)
+    layers = [*(below or [Layer("defaults", {})]), *file_layers]
     with mistakes.collect():
         layers.append(layer_from_overrides(overrides))
     mistakes.raise_all()
@@ -121,13 +123,13 @@ def resolve_pretrained(preset: str, overrides: Iterable[tuple[str, str]]) -> Res
     base = Config(env=EnvConfig(**{name: getattr(whole.env, name) for name in tasks}))
     name = f"defaults for pretrained models, tasks of preset {preset}"
     resolved = resolve_layers(None, (), overrides, base=base, base_name=name)
-    given, model = {find_option(dotted) for dotted, _ in overrides}, resolved.config.model.model_name
+    keys, model = {find_option(dotted) for dotted, _ in overrides}, resolved.config.model.model_name
     values = to_dict(base)
     taken = [
         f"{section}.{key} {json.dumps(value)}"
-        for section, own in to_dict(whole).items()
-        for key, other in own.items()
-        if other != (value := values[section][key]) and (section, key) not in given
+        for section, section_values in to_dict(whole).items()
+        for key, other in section_values.items()
+        if other != (value := values[section][key]) and (section, key) not in keys
     ]
     own_presets = [f"--preset {name}" for name in presets() if resolve(name).model.model_name == model]
     better = f" For this model there is {' or '.join(own_presets)}." if own_presets else ""
@@ -165,10 +167,10 @@ OF_A_MACHINE = ("model.model_name", "env.base_url", "env.docker_host", "env.sour
 
 def card_facts(config: Config) -> dict[str, Any]:
     """Returns, for a model card, the keys that differ from the defaults, without places on this machine."""
-    own, defaults = to_dict(config), to_dict(Config())
+    sections, defaults = to_dict(config), to_dict(Config())
     return {
         f"{section}.{name}": value
-        for section, values in own.items()
+        for section, values in sections.items()
         for name, value in values.items()
         if section != "run" and f"{section}.{name}" not in OF_A_MACHINE and value != defaults[section][name]
     }

@@ -68,8 +68,8 @@ def _import_module(name: str, folder: str, given_by: str) -> None:
                 f"the installed packages{near}"
             ) from error
         frames = traceback.extract_tb(error.__traceback__)[1:]
-        own = [frame for frame in frames if "importlib" not in frame.filename]
-        where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+        user_frames = [frame for frame in frames if "importlib" not in frame.filename]
+        where = f" ({user_frames[-1].filename}, line {user_frames[-1].lineno})" if user_frames else ""
         raise ConfigError(
             f"{given_by}: {name!r} cannot be imported: {type(error).__name__}: {error}{where}"
         ) from error

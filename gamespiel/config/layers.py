@@ -16,13 +16,13 @@ from gamespiel.kinds import DECLARATIONS
 from gamespiel.kinds.base import TASK_IDS
 from task_gym.errors import shown
 
-CHOOSING = (*TASK_IDS, *(name for own in DECLARATIONS.values() for name in own.choosing))
+CHOOSING = (*TASK_IDS, *(name for declaration in DECLARATIONS.values() for name in declaration.choosing))
 """Keys of ``env`` that each choose the tasks; only one may be given."""
 
-REPLACED = (*CHOOSING, *(name for own in DECLARATIONS.values() for name in own.belonging))
+REPLACED = (*CHOOSING, *(name for declaration in DECLARATIONS.values() for name in declaration.belonging))
 """Keys of ``env`` that a later choice of tasks replaces."""
 
-NARROWING = tuple(name for own in DECLARATIONS.values() for name in own.narrowing)
+NARROWING = tuple(name for declaration in DECLARATIONS.values() for name in declaration.narrowing)
 """Keys of ``env`` that a later choice of tasks keeps, and another kind of task does not."""
 
 
@@ -109,11 +109,11 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
     names, mistakes = [], Mistakes()
     for dotted, text in overrides:
         with mistakes.collect():
-            found = find_option(dotted)
-            if found is None:
+            place = find_option(dotted)
+            if place is None:
                 nearest = _nearest_first(dotted.partition(".")[0])
                 raise explain_unknown_option(f"--{dotted}", [f"--{name}" for name in nearest])
-            section, key = found
+            section, key = place
             value = parse_section(section, {key: read_text(text, section, key)}, "--")
             sections.setdefault(section, {}).update(value)
             names.append(f"--{dotted}")
@@ -134,18 +134,18 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
     """
     if (place := _find_place(section, name)) is not None:
         return place
-    given = str(name) if section is None else f"{section}.{name}"
+    full_name = str(name) if section is None else f"{section}.{name}"
     if (why := explain(name)) is not None:
-        raise UnknownKeyError(f"unknown key in {source}: {given!r}{why}")
+        raise UnknownKeyError(f"unknown key in {source}: {full_name!r}{why}")
     if section is None:
-        raise unknown_name_error(f"section or key in {source}:", given, [*KEYS, *SECTION_OF, PRESET])
-    raise unknown_name_error(f"key in {source}:", given, _nearest_first(section))
+        raise unknown_name_error(f"section or key in {source}:", full_name, [*KEYS, *SECTION_OF, PRESET])
+    raise unknown_name_error(f"key in {source}:", full_name, _nearest_first(section))
 
 
 def _find_place(section: str | None, name: str) -> tuple[str, str] | None:
     """Returns the section and the name of a key; None if there is none."""
-    own = SECTION_OF.get(name)
-    return (own, name) if own is not None and section in (None, own) else None
+    key_section = SECTION_OF.get(name)
+    return (key_section, name) if key_section is not None and section in (None, key_section) else None
 
 
 def find_option(dotted: str) -> tuple[str, str] | None:
@@ -154,12 +154,12 @@ def find_option(dotted: str) -> tuple[str, str] | None:
     return _find_place(section, name)
 
 
-def explain_unknown_option(given: str, allowed: Iterable[str]) -> UnknownKeyError:
+def explain_unknown_option(option: str, allowed: Iterable[str]) -> UnknownKeyError:
     """Returns the error for an option that does not exist, also if it is another library's word."""
-    why = explain(given.removeprefix("--").rpartition(".")[2], option=True)
+    why = explain(option.removeprefix("--").rpartition(".")[2], option=True)
     if why is not None:
-        return UnknownKeyError(f"unknown option {given!r}{why}")
-    return unknown_name_error("option", given, allowed)
+        return UnknownKeyError(f"unknown option {option!r}{why}")
+    return unknown_name_error("option", option, allowed)
 
 
 def merge_layers(layers: Sequence[Layer]) -> Config:

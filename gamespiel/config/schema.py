@@ -80,8 +80,8 @@ class _Untitled(GenerateJsonSchema):
 @cache
 def _make_definitions() -> dict[str, Any]:
     """Returns the JSON schema of every class within ``Config``, by name."""
-    made: dict[str, Any] = TypeAdapter(Config).json_schema(schema_generator=_Untitled)["$defs"]
-    return made
+    definitions: dict[str, Any] = TypeAdapter(Config).json_schema(schema_generator=_Untitled)["$defs"]
+    return definitions
 
 
 def file_schema() -> dict[str, Any]:
@@ -165,12 +165,12 @@ def parse_section(section: str, values: Mapping[str, Any], prefix: str) -> dict[
     """
     mistakes = Mistakes()
     try:
-        made = SECTIONS[section](**values)
+        section_config = SECTIONS[section](**values)
     except ValidationError as error:
         for path, problem in _find_problems(error, values):
             mistakes.add(_explain_problem(path, problem, section, prefix))
     mistakes.raise_all()
-    return {key: getattr(made, key) for key in values}
+    return {key: getattr(section_config, key) for key in values}
 
 
 def read_text(text: str, section: str, key: str) -> Any:
@@ -195,18 +195,18 @@ def _find_problems(error: ValidationError, values: Mapping[str, Any]) -> list[tu
     Each member of a union has a problem of its own. The member that fits best fails deepest, or not by its
     type.
     """
-    found: dict[tuple[str | int, ...], tuple[Place, Any]] = {}
+    problems: dict[tuple[str | int, ...], tuple[Place, Any]] = {}
     for problem in error.errors(include_url=False):
         path = tuple(_find_place(values, problem["loc"]))
         place = (*path, problem["loc"][-1]) if _lacks_part(problem) else path
-        if place not in found or _is_of_type(found[place][1]) > _is_of_type(problem):
-            found[place] = path, problem
-    above = {place[:depth] for place in found for depth in range(len(place))}
+        if place not in problems or _is_of_type(problems[place][1]) > _is_of_type(problem):
+            problems[place] = path, problem
+    above = {place[:depth] for place in problems for depth in range(len(place))}
     order = list(values)
     places = sorted(
-        (place for place in found if place not in above), key=lambda place: order.index(str(place[0]))
+        (place for place in problems if place not in above), key=lambda place: order.index(str(place[0]))
     )
-    return [found[place] for place in places]
+    return [problems[place] for place in places]
 
 
 def _is_of_type(problem: Any) -> bool:
@@ -220,8 +220,8 @@ def _lacks_part(problem: Any) -> bool:
 
 def _explain_problem(path: Place, problem: Any, section: str, prefix: str) -> ConfigError:
     """Returns the error of a problem, which names the key."""
-    kind, given = problem["type"], problem["input"]
-    given = list(given) if isinstance(given, tuple) else given  # as files write it
+    kind, entry = problem["type"], problem["input"]
+    entry = list(entry) if isinstance(entry, tuple) else entry  # as files write it
     if kind in ("unexpected_keyword_argument", "invalid_key"):
         *above, name = path
         allowed = resolve_members(node_of(section, above))[0]["properties"]
@@ -231,19 +231,19 @@ def _explain_problem(path: Place, problem: Any, section: str, prefix: str) -> Co
         name = str(problem["loc"][-1])
         return ConfigError(f"{where}.{name} is missing: {describe_type(node_of(section, (*path, name)))}")
     if kind == "value_error":
-        return InvalidValueError(f"{where} {problem['ctx']['error']}, not {shown(given)}")
+        return InvalidValueError(f"{where} {problem['ctx']['error']}, not {shown(entry)}")
     if kind.startswith(("greater_than", "less_than")):
         (limit,) = problem["ctx"].values()
-        return InvalidValueError(f"{where} must be {describe_range(node)}, not {shown(type(limit)(given))}")
+        return InvalidValueError(f"{where} must be {describe_range(node)}, not {shown(type(limit)(entry))}")
     name, colon, value = str(path[-1]).partition(":")
-    if colon and given is None:
+    if colon and entry is None:
         return InvalidValueError(
             f"{prefix}{_format_path(section, (*path[:-1], name))} has no value; YAML wants a space after the "
             f"colon: {name}: {value}"
         )
-    near = difflib.get_close_matches(shown(given).strip("'"), node.get("enum", ()), n=1)
+    near = difflib.get_close_matches(shown(entry).strip("'"), node.get("enum", ()), n=1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
-    return InvalidValueError(f"{where} must be {describe_type(node)}, not {shown(given)}{meant}")
+    return InvalidValueError(f"{where} must be {describe_type(node)}, not {shown(entry)}{meant}")
 
 
 def _find_place(data: Any, loc: Sequence[str | int]) -> Place:

@@ -34,14 +34,18 @@ if TYPE_CHECKING:
     EnvConfig = EnvKeys  # a kind's own keys are read only in its file
 else:
     # In the order of the kinds, and each class before those that it is derived from.
-    _KEYS = sorted((own.keys for own in reversed(DECLARATIONS.values())), key=lambda keys: -len(keys.__mro__))
+    _KEYS = sorted(
+        (declaration.keys for declaration in reversed(DECLARATIONS.values())),
+        key=lambda keys: -len(keys.__mro__),
+    )
 
     @dataclass(frozen=True, config=STRICT)
     class EnvConfig(*dict.fromkeys([*_KEYS, EnvKeys])):
         """Tasks, and how they are played: the keys of all kinds of task."""
 
         env_type: Literal[tuple(DECLARATIONS)] = key(
-            EnvKeys.env_type, f"kind of task: {' or '.join(own.unit for own in DECLARATIONS.values())}"
+            EnvKeys.env_type,
+            f"kind of task: {' or '.join(declaration.unit for declaration in DECLARATIONS.values())}",
         )
 
 

@@ -76,12 +76,12 @@ def merge_run(
     if not 0 < tolerance < float("inf"):
         raise InvalidValueError(f"--tolerance: {tolerance} was given, allowed: a number above 0")
     converter = None if gguf is None else find_converter()
-    found = checkpoint.find(place)
-    config = plain_config(saved_config(found), dtype)
+    source = checkpoint.find(place)
+    config = plain_config(saved_config(source), dtype)
     console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
     env = make_one_env(config.env)
     policy = make_policy(config, env)
-    checkpoint.load_policy(policy, found)
+    checkpoint.load_policy(policy, source)
     prompts = [policy.codec.encode_prompt(text) for text in collect_texts(env, PROMPTS)]
     merged, change, learned = merge_policy(policy, prompts)
     if not change <= tolerance:  # also if it is no number
@@ -91,7 +91,7 @@ def merge_run(
         )
     merged.generation_config = make_generation_config(policy, config)
     facts = {
-        "base": config.model.model_name, "checkpoint": found.name, "dtype": dtype, "prompts": len(prompts),
+        "base": config.model.model_name, "checkpoint": source.name, "dtype": dtype, "prompts": len(prompts),
         "greatest_change": change, "learned": learned,
     }  # fmt: skip
     try:

@@ -63,16 +63,16 @@ def publish(
     """
     console = console or make_console()
     check_output(output)
-    found = checkpoint.find(place)
-    run = read_run(found.parent.parent)
+    source = checkpoint.find(place)
+    run = read_run(source.parent.parent)
     name = run.config.model.model_name
     terms = {"license": licence} if licence else find_licence(name)
-    merge_run(found, output, dtype=dtype, tolerance=tolerance, gguf=gguf, console=console)
+    merge_run(source, output, dtype=dtype, tolerance=tolerance, gguf=gguf, console=console)
     if run.rows:
         save_groups(group_seeds([run]), [output / CURVES])
     if not terms:
         console.print(f"the licence of {name} is not known; --licence puts it on the card", markup=False)
-    write_atomically(output / "README.md", render_card(run, found, terms, place=output.name))
+    write_atomically(output / "README.md", render_card(run, source, terms, place=output.name))
 
 
 def find_licence(model_name: str) -> dict[str, str]:
@@ -83,21 +83,21 @@ def find_licence(model_name: str) -> dict[str, str]:
     if not text and hub_name(model_name):
         text = read_cached_card(model_name)
     head = text.split("\n---", 1)[0] if text.startswith("---") else ""
-    own = {f"license{part}": value.strip("\"'") for part, value in _LICENCE.findall(head)}
+    terms = {f"license{part}": value.strip("\"'") for part, value in _LICENCE.findall(head)}
     known = {"license": LICENCES[model_name]} if model_name in LICENCES else {}
-    return own if "license" in own else known
+    return terms if "license" in terms else known
 
 
-def render_card(run: Run, found: Path, terms: Mapping[str, str], *, place: str) -> str:
+def render_card(run: Run, source: Path, terms: Mapping[str, str], *, place: str) -> str:
     """Returns the model card of a run's checkpoint.
 
     Args:
         run: The run.
-        found: The checkpoint.
+        source: The checkpoint.
         terms: The licence's keys.
         place: The folder's name.
     """
-    base = read_state(found)["base"]
+    base = read_state(source)["base"]
     name = hub_name(str(base["model_name"]))
     title = str(kind_of(run.config.env).presenter.run_name(run.config.env) or "GameSpiel")
     lines = [
@@ -110,7 +110,7 @@ def render_card(run: Run, found: Path, terms: Mapping[str, str], *, place: str) 
         "---", "",
         f"# {title}, trained with GameSpiel", "",
         f"The model {link_to(name, base)}, after step "
-        f"{checkpoint.step_of(found):,} of PPO with GameSpiel {__version__}.", "",
+        f"{checkpoint.step_of(source):,} of PPO with GameSpiel {__version__}.", "",
         "## Use", "", 
         "The model answers a turn's prompt, which is one user message; `gym.make(\"GameSpiel-v0\", ...)` of "
         "GameSpiel gives the prompts that it was trained on.", "",

@@ -107,14 +107,14 @@ class Chat:
         for tried in range(1, retries.tries + 1):
             if deadline <= time.monotonic():
                 raise TimeoutError
-            found, asked = self._try(body, deadline)
-            if not isinstance(found, str):
+            outcome, asked = self._try(body, deadline)
+            if not isinstance(outcome, str):
                 with self._lock:
-                    self.usage.add(found.usage)
-                return found.text, found.usage
+                    self.usage.add(outcome.usage)
+                return outcome.text, outcome.usage
             if tried == retries.tries:
                 tries = "1 try" if tried == 1 else f"{tried} tries"
-                raise EndpointError(f"endpoint {self.endpoint.base_url}: {found}; {tries} failed")
+                raise EndpointError(f"endpoint {self.endpoint.base_url}: {outcome}; {tries} failed")
             self._sleep(min(retries.pause(tried, asked), max(deadline - time.monotonic(), 0.0)))
         raise AssertionError("the last try returns or raises")
 

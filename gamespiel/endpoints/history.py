@@ -34,13 +34,13 @@ def tell_actions(variant: Variant, final: State, seat: int) -> Told:
         seat: The seat.
     """
     state = variant.game.new_initial_state()
-    made = [(pair.player, pair.action) for pair in final.full_history()]
+    moves = [(pair.player, pair.action) for pair in final.full_history()]
     told: list[dict[str, Any]] = []
     observed: State = None
-    while made:
+    while moves:
         together = state.is_simultaneous_node()
         count = variant.players if together else 1
-        now, made = made[:count], made[count:]
+        now, moves = moves[:count], moves[count:]
         for player, action in now:
             if action != pyspiel.INVALID_ACTION and (not together or player == seat):
                 name = state.action_to_string(player, action)

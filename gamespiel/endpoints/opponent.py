@@ -76,11 +76,11 @@ _chats: dict[tuple[str, int], Chat] = {}
 
 def chat_with(argument: str, process: int) -> Chat:
     """Returns the client that all opponents of one endpoint share; a forked child makes its own."""
-    found = _chats.get((argument, process))
-    if found is None:
+    chat = _chats.get((argument, process))
+    if chat is None:
         # Two threads that come at once both get the first one's client, so that close_opponents closes it.
-        found = _chats.setdefault((argument, process), open_chat(argument))
-    return found
+        chat = _chats.setdefault((argument, process), open_chat(argument))
+    return chat
 
 
 def open_chat(argument: str) -> Chat:

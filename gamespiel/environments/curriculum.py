@@ -39,10 +39,10 @@ def add_stage_tasks(config: Config) -> Config:
             return config  # such a stage draws among all tasks, and so must the section
         chosen = tuple(dict.fromkeys(named))
         return dataclasses.replace(config, env=dataclasses.replace(env, task_ids=chosen))
-    own = [(env.task_id, env.task_id)] if env.task_id is not None else list_ranges(env.task_ids)
+    env_ranges = [(env.task_id, env.task_id)] if env.task_id is not None else list_ranges(env.task_ids)
     for stage in config.curriculum.stages:
         for first, last in ranges_of(stage):
-            if not _is_within(first, last, own):
+            if not _is_within(first, last, env_ranges):
                 raise InvalidValueError(
                     f"curriculum.stages: stage {stage.name!r} draws {first} … {last}, which the env section "
                     "excludes; let env choose no tasks (all stages' are then its own), or a set with these"
@@ -78,8 +78,8 @@ def make_starts(config: Config) -> Starts | None:
     unlisting = None
     if section.unlist_steps is not None:
         unlisting = Unlisting(*section.unlist_steps, seed=config.run.seed)
-    found = (stages, failures, unlisting)
-    return None if found == (None, None, None) else Starts(*found)
+    samplers = (stages, failures, unlisting)
+    return None if samplers == (None, None, None) else Starts(*samplers)
 
 
 def _make_sampler(config: Config, scores: dict[str | int, float]) -> TaskSampler:

@@ -32,10 +32,10 @@ def hold_out_tasks(config: Config) -> Config:
     if not held:
         return config
     declaration = declaration_of(config.env)
-    own = declaration.task_ranges(config.env)
-    if own is None:  # a game by name: its episodes have no task ids
+    env_ranges = declaration.task_ranges(config.env)
+    if env_ranges is None:  # a game by name: its episodes have no task ids
         return config
-    left = subtract_ranges(own, held)
+    left = subtract_ranges(env_ranges, held)
     if not left:
         raise InvalidValueError(
             "run.eval_task_ids holds out all tasks of the env section: nothing is left to train on"
@@ -50,7 +50,7 @@ def hold_out_tasks(config: Config) -> Config:
         stages.append(stage if rest == named else changed)
     curriculum = dataclasses.replace(config.curriculum, stages=tuple(stages))
     config = dataclasses.replace(config, curriculum=curriculum)
-    if left == own:
+    if left == env_ranges:
         return config
     return dataclasses.replace(config, env=declaration.choose_tasks(config.env, left))
 

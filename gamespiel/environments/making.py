@@ -39,8 +39,8 @@ def take_tasks(config: Config, run: Config) -> Config:
     """Returns a configuration with the tasks of a run, and their seeds."""
     declaration = declaration_of(run.env)
     names = ("env_type", *TASK_IDS, *declaration.choosing, *declaration.belonging, "seeding", "seeds")
-    own: Any = {name: getattr(run.env, name) for name in names if hasattr(run.env, name)}
-    return dataclasses.replace(config, env=dataclasses.replace(config.env, **own))
+    task_keys: Any = {name: getattr(run.env, name) for name in names if hasattr(run.env, name)}
+    return dataclasses.replace(config, env=dataclasses.replace(config.env, **task_keys))
 
 
 def plays_itself(config: Config) -> bool:
@@ -91,11 +91,13 @@ def make_played_envs(config: Config, count: int, *, replies: bool = False) -> Te
     With ``replies`` they take replies as text.
     """
     make = partial(make_reply_env, config.env) if replies else partial(make_one_env, config.env)
-    made: list[Make] = [make] * min(count, ENVIRONMENTS_AT_ONCE)
-    return TextEnvs(*add_workers(config, made))
+    makers: list[Make] = [make] * min(count, ENVIRONMENTS_AT_ONCE)
+    return TextEnvs(*add_workers(config, makers))
 
 
-def add_workers(config: Config, made: Sequence[Make]) -> tuple[Sequence[Make], int | None, WorkerPool | None]:
+def add_workers(
+    config: Config, makers: Sequence[Make]
+) -> tuple[Sequence[Make], int | None, WorkerPool | None]:
     """Returns the arguments of a ``TextEnvs`` whose environments the run's workers play, if it has any.
 
     Workers import the modules of ``run.imports`` before they make an environment.
@@ -106,9 +108,9 @@ def add_workers(config: Config, made: Sequence[Make]) -> tuple[Sequence[Make], i
     run = config.run
     pool = find_pool(run)
     if pool is not None and run.imports:
-        after = {id(make): partial(make_after_imports, run.imports, make) for make in made}
-        made = [after[id(make)] for make in made]
-    return made, run.env_threads, pool
+        after = {id(make): partial(make_after_imports, run.imports, make) for make in makers}
+        makers = [after[id(make)] for make in makers]
+    return makers, run.env_threads, pool
 
 
 def make_after_imports(imports: tuple[str, ...], make: Make) -> gym.Env[Any, Any]:

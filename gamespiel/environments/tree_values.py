@@ -107,8 +107,8 @@ class TreeValues:
             states = build_tree(tree.variant, merge=True, **policy.form).states
             texts, legal = [str(state.text) for state in states], [state.legal for state in states]
             return [list(row) for row in policy.list_probabilities(texts, legal)]
-        own: Policy = partial(self._policy.distribution, adapters=player)
-        return tree.tabulate(own, self._conversing)
+        distribution: Policy = partial(self._policy.distribution, adapters=player)
+        return tree.tabulate(distribution, self._conversing)
 
 
 def _opponent_of(episode: Episode) -> str:

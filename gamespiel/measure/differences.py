@@ -88,20 +88,20 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the difference as plain data."""
-        found = self.estimate
+        estimate = self.estimate
         return {
             "first": self.first,
             "second": self.second,
             "game": self.game,
-            "difference": found.mean,
+            "difference": estimate.mean,
             "low": self.low,
             "high": self.high,
-            "exact": found.exact,
+            "exact": estimate.exact,
             "p_value": self.p_value,
-            "standard_error": found.error,
-            "deals": found.deals,
+            "standard_error": estimate.error,
+            "deals": estimate.deals,
             "faults": self.faults,
-            "spread": found.spread,
+            "spread": estimate.spread,
             "plain_spread": self.plain_spread,
             "factor_saved": self.saved,
             "deals_needed": self.needed,
@@ -117,29 +117,29 @@ def compare_columns(first: str, second: str, game: str, columns: Mapping[str, Co
         game: The game.
         columns: The results in this game by agent.
     """
-    own, other = columns[first], columns[second]
-    if own.exact is not None and other.exact is not None:
-        return Difference(first, second, game, know_mean(own.exact - other.exact))
-    values = _subtract(own, other, reduced=True)
+    column, other = columns[first], columns[second]
+    if column.exact is not None and other.exact is not None:
+        return Difference(first, second, game, know_mean(column.exact - other.exact))
+    values = _subtract(column, other, reduced=True)
     whole = [value for value in values if value is not None]
     plain = None
-    if own.reduced or other.reduced:
-        raw = [value for value in _subtract(own, other, reduced=False) if value is not None]
+    if column.reduced or other.reduced:
+        raw = [value for value in _subtract(column, other, reduced=False) if value is not None]
         plain = estimate_mean(raw, (-1.0, 1.0)).spread if raw else None
-    bounds = own.bounds[0] - other.bounds[1], own.bounds[1] - other.bounds[0]
+    bounds = column.bounds[0] - other.bounds[1], column.bounds[1] - other.bounds[0]
     estimate = estimate_mean(whole, bounds)
     return Difference(first, second, game, estimate, len(values) - len(whole), plain)
 
 
-def _subtract(own: Column, other: Column, *, reduced: bool) -> list[float | None]:
+def _subtract(column: Column, other: Column, *, reduced: bool) -> list[float | None]:
     """Returns the differences deal by deal; None where one of them has no score."""
-    pair = [one.estimates if reduced else one.scores for one in (own, other)]
-    found: list[float | None] = []
+    pair = [one.estimates if reduced else one.scores for one in (column, other)]
+    differences: list[float | None] = []
     for a, b in zip(*pair, strict=True):
-        left = own.exact if own.exact is not None else a
+        left = column.exact if column.exact is not None else a
         right = other.exact if other.exact is not None else b
-        found.append(None if left is None or right is None else left - right)
-    return found
+        differences.append(None if left is None or right is None else left - right)
+    return differences
 
 
 def pool_differences(singles: Sequence[Difference]) -> Difference:
@@ -168,17 +168,17 @@ def compare_all(
         detect: See ``finish_family``.
         anytime: See ``finish_family``.
     """
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for first, second in combinations(names, 2):
-        singles = [compare_columns(first, second, game, own) for game, own in columns.items()]
-        found += singles
+        singles = [compare_columns(first, second, game, by_agent) for game, by_agent in columns.items()]
+        differences += singles
         if len(singles) > 1:
-            found.append(pool_differences(singles))
-    return finish_family(found, detect=detect, anytime=anytime)
+            differences.append(pool_differences(singles))
+    return finish_family(differences, detect=detect, anytime=anytime)
 
 
 def finish_family(
-    found: Sequence[Difference], *, detect: float = 0.05, anytime: bool = False
+    differences: Sequence[Difference], *, detect: float = 0.05, anytime: bool = False
 ) -> list[Difference]:
     """Returns differences with their intervals and p-values.
 
@@ -186,19 +186,19 @@ def finish_family(
     Exact differences do not count among them.
 
     Args:
-        found: The differences.
+        differences: The differences.
         detect: The difference for which the needed deals are counted.
         anytime: Whether somebody looked at the results before all deals were played. Intervals and p-values
             are right all the same then, and wider.
     """
-    sampled = [one for one in found if not one.estimate.exact]
+    sampled = [one for one in differences if not one.estimate.exact]
     confidence = share_confidence(CONFIDENCE, len(sampled))
     adjusted = iter(adjust_by_holm([one.estimate.p_value(planned=not anytime) for one in sampled]))
     return [
         replace(one, low=one.estimate.mean, high=one.estimate.mean)
         if one.estimate.exact
         else _finish(one, confidence, detect, anytime, next(adjusted))
-        for one in found
+        for one in differences
     ]
 
 

@@ -114,8 +114,8 @@ def play_policy(
             for start in range(0, len(seeds), block):
                 if start and time.monotonic() > end:
                     break
-                own = partial(_decide_later, decide, start) if start else decide
-                episodes += play_seeds(envs, own, seeds[start : start + block], on_step, envs.parts)
+                decide_block = partial(_decide_later, decide, start) if start else decide
+                episodes += play_seeds(envs, decide_block, seeds[start : start + block], on_step, envs.parts)
     finally:
         policy.sampler.end_episodes()  # which forgets what it keeps of conversations
         envs.close()
@@ -158,5 +158,5 @@ def measure_groups(
 ) -> Mapping[str, M]:
     """Returns the measures of each group with an episode that is no fault."""
     groups = kind_of(config.env).presenter.group_episodes(episodes)
-    measured = {name: measure(own) for name, own in groups.items()}
+    measured = {name: measure(group) for name, group in groups.items()}
     return {name: m for name, m in measured.items() if m is not None}

@@ -90,7 +90,7 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
 
 def _describe_evaluation(options: EvalOptions, config: Config, tasks: Any) -> dict[str, Any]:
     """Returns what is evaluated: the agent, the environment and how the agent answers."""
-    found: dict[str, Any] = {
+    question: dict[str, Any] = {
         "agent": options.player,
         "greedy": options.greedy,
         "seed": config.run.seed,
@@ -100,15 +100,15 @@ def _describe_evaluation(options: EvalOptions, config: Config, tasks: Any) -> di
         "tracks": options.tracks,
     }
     if options.agent is None:
-        found["model"] = to_dict(config)["model"]
+        question["model"] = to_dict(config)["model"]
     if options.replies:
-        found |= {
+        question |= {
             "decode": "choice and text" if options.unmasked else "text",
             "max_new_tokens": options.reply_tokens,
         }
     if config.env.decode == "text" and options.agent is None:
-        found["temperature"] = config.ppo.temperature
-    return found
+        question["temperature"] = config.ppo.temperature
+    return question
 
 
 def _measure_values(

@@ -92,9 +92,9 @@ def _make_question(options: EvalOptions, config: Config, chat: Chat) -> dict[str
     """Returns the results without their values."""
     env, player = pin_tasks(config).env, kind_of(config.env).player
     local = dataclasses.replace(env, env_mode="local")
-    made = player.make_reply_env(dataclasses.replace(local, decode="text"))
-    tasks = player.task_names(made)
-    made.close()
+    reply_env = player.make_reply_env(dataclasses.replace(local, decode="text"))
+    tasks = player.task_names(reply_env)
+    reply_env.close()
     # A server has its own words.
     words = [] if options.whole_game else map(os.environ.get, player.text_variables())
     return {
@@ -132,14 +132,14 @@ def _make_local_player(options: EvalOptions, config: Config, chat: Chat) -> Epis
 
 def _make_server_player(options: EvalOptions, config: Config, chat: Chat) -> EpisodePlayer:
     """Returns how a server plays an episode."""
-    env, given = config.env, server_arguments(config.env)
-    if not given:
+    env, arguments = config.env, server_arguments(config.env)
+    if not arguments:
         raise InvalidValueError("--whole_game is for --backend affinetes: a server plays the games")
-    given.pop("backend")
+    arguments.pop("backend")
     declaration = declaration_of(env)
     if declaration.served_as is None:
         raise InvalidValueError(f"--whole_game: no server plays {declaration.unit}")
-    connection = connect(read_settings(given, declaration.served_as))
+    connection = connect(read_settings(arguments, declaration.served_as))
     limit = options.episode_s or EPISODE_S[declaration.served_as]
     common: dict[str, Any] = {
         "model": chat.endpoint.model,
@@ -157,12 +157,12 @@ def _make_server_player(options: EvalOptions, config: Config, chat: Chat) -> Epi
         if address.task_id is None:
             raise InvalidValueError("--whole_game needs task ids, which name the games that a server knows")
         try:
-            found = connection.evaluate(limit + LATER, task_id=address.task_id, seed=address.seed, **common)
+            answer = connection.evaluate(limit + LATER, task_id=address.task_id, seed=address.seed, **common)
         except Failure as failure:
             if failure.kind == "refused" or failure.unreachable:
                 raise BackendError(f"--whole_game: {failure.sentence}") from failure
-            found = {"score": 0.0, "error": failure.sentence, "extra": {}}
-        record = dict(found)
+            answer = {"score": 0.0, "error": failure.sentence, "extra": {}}
+        record = dict(answer)
         if str(record.get("error", "")).startswith("[API_ERROR]"):  # upstream's, of games
             record["error_type"] = LOST
         return record

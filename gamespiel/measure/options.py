@@ -173,8 +173,8 @@ class EvalOptions(EndpointOptions):
 
     def __post_init__(self) -> None:
         for name in ("checkpoint", "output", "save_games"):
-            if isinstance(given := getattr(self, name), str):
-                object.__setattr__(self, name, Path(given))
+            if isinstance(value := getattr(self, name), str):
+                object.__setattr__(self, name, Path(value))
         if self.checkpoint is not None and self.agent is not None:
             raise InvalidValueError("give either a checkpoint or an agent, and not both")
         if self.agent is not None:
@@ -271,6 +271,6 @@ def _check_agent(agent: str, env_type: str) -> None:
         return
     default = env_type == EnvConfig.env_type
     with_env = "" if default else f" with --env {env_type}"
-    others = [name for name, own in DECLARATIONS.items() if re.fullmatch(own.baselines.pattern, agent)]
+    others = [name for name, other in DECLARATIONS.items() if re.fullmatch(other.baselines.pattern, agent)]
     elsewhere = f"; {agent} goes with --env {others[0]}" if others and default else ""
     raise InvalidValueError(f"--agent must be {baselines.names}{with_env}, not {agent!r}{elsewhere}")

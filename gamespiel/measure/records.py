@@ -158,13 +158,13 @@ def _ask_probabilities(
     """Returns the probability of each legal action per turn, or None where nothing was masked."""
     if policy is None or not all(turn.action_mask.size for turn in turns):
         return [None] * len(turns)
-    found: list[list[float] | None] = []
+    turn_odds: list[list[float] | None] = []
     for start in range(0, len(turns), _AT_ONCE):
         some = turns[start : start + _AT_ONCE]
         legal = [turn.action_mask.nonzero()[0].tolist() for turn in some]
         odds = policy.distribution([turn.observation for turn in some], legal, adapters=adapters)
-        found += [probabilities.tolist() for probabilities in odds]
-    return found
+        turn_odds += [probabilities.tolist() for probabilities in odds]
+    return turn_odds
 
 
 def _read_params(env: Any) -> dict[str, Any]:
@@ -185,25 +185,25 @@ def _name_actions(episode: Episode, env: EnvConfig) -> list[Named]:
 
     params = {"params": _read_params(env)}
     variant = variant_of({**episode.info, **params}, allow_files=getattr(env, "allow_files", False))
-    found: list[Named] = []
+    actions: list[Named] = []
     turns = iter(episode.turns)
     for state, moves in positions(variant, history):
         if not moves:  # the end, or a position in which the seat gave the game up
             rest = list(turns)
             legal = state.legal_actions(seat) if rest and not state.is_terminal() else []
-            found += [(legal, variant.choices(state, seat, legal)[0], None) for _ in rest]
+            actions += [(legal, variant.choices(state, seat, legal)[0], None) for _ in rest]
             break
-        own = next((move for move in moves if move.player == seat), None)
-        if own is None:
+        seat_move = next((move for move in moves if move.player == seat), None)
+        if seat_move is None:
             continue
         legal = state.legal_actions(seat)
         names = variant.choices(state, seat, legal)[0]
         for turn in turns:
             illegal = turn.reward == ILLEGAL_REWARD and turn.action not in legal
-            found.append((legal, names, None if illegal else own.action))
+            actions.append((legal, names, None if illegal else seat_move.action))
             if not illegal:
                 break
-    return found
+    return actions
 
 
 def _list_actions(turn: Turn) -> Named:
@@ -240,8 +240,8 @@ def write_records(path: Path, rows: Iterable[Record]) -> Path:
 
 def add_records(path: Path, step: int, rows: Sequence[Record]) -> Path:
     """Adds a run's records of a step in place of all others but those from before training (step 0)."""
-    kept = [row for row in read_records(path) if row.get("step", 0) == 0 < step] if path.exists() else []
-    return write_records(path, [*kept, *({**row, "step": step} for row in rows)])
+    old_rows = [row for row in read_records(path) if row.get("step", 0) == 0 < step] if path.exists() else []
+    return write_records(path, [*old_rows, *({**row, "step": step} for row in rows)])
 
 
 def read_records(place: Path) -> list[Record]:
@@ -260,8 +260,8 @@ def read_records(place: Path) -> list[Record]:
     # Not splitlines: a reply may hold a line separator that JSON writes as it is.
     for number, line in enumerate(read_file(path).removesuffix(b"\n").split(b"\n"), 1):
         try:
-            found = json.loads(line.decode(), parse_constant=read_finite, parse_float=read_finite)
-            row = _SHAPE.validate_python(found)
+            record = json.loads(line.decode(), parse_constant=read_finite, parse_float=read_finite)
+            row = _SHAPE.validate_python(record)
         except NO_JSON as error:  # of which a ValidationError is one
             reason = explain_json(error)
             if isinstance(error, ValidationError):

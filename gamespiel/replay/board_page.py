@@ -67,10 +67,10 @@ def check_page(html: Path) -> None:
 def render_tables(data: Mapping[str, Any]) -> str:
     """Returns a board's tables as HTML, in which every text of the file is escaped."""
     parts = ['<section class="board">', "<h1>Leaderboard</h1>", _render_head(data)]
-    for kind, found in data["results"].items():
-        order = order_agents(found)
+    for kind, part in data["results"].items():
+        order = order_agents(part)
         if order:
-            parts += [f"<h2>{escape(kind)}</h2>", *_render_kind(found, order, list_labels(data))]
+            parts += [f"<h2>{escape(kind)}</h2>", *_render_kind(part, order, list_labels(data))]
     return "\n".join([*parts, "</section>\n"])
 
 
@@ -86,20 +86,20 @@ def _render_head(data: Mapping[str, Any]) -> str:
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
-def _render_kind(found: Mapping[str, Any], order: Sequence[str], labels: Mapping[str, str]) -> Iterator[str]:
+def _render_kind(part: Mapping[str, Any], order: Sequence[str], labels: Mapping[str, str]) -> Iterator[str]:
     head = ("agent", "score", "rating", "95%", "tasks", "deals per task", "episodes")
-    yield _render_table(head, ([labels[name], *describe_agent(found, name)] for name in order))
-    if found["differences"]:
+    yield _render_table(head, ([labels[name], *describe_agent(part, name)] for name in order))
+    if part["differences"]:
         yield "<h3>Paired differences</h3><p>The intervals are right together with 95%.</p>"
-        yield _render_differences(found["differences"])
+        yield _render_differences(part["differences"])
     yield "<h3>Scores by task</h3><p>Mean score, 95% interval, and deals.</p>"
-    tasks = list(next(iter(found["agents"].values()))["tasks"])
+    tasks = list(next(iter(part["agents"].values()))["tasks"])
     rows = (
-        [task, *(_describe_cell(found["agents"][name]["tasks"][task]) for name in order)] for task in tasks
+        [task, *(_describe_cell(part["agents"][name]["tasks"][task]) for name in order)] for task in tasks
     )
     yield _render_table(("task", *order), rows)
     yield "<h3>Scores against each opponent</h3>"
-    yield _render_table(("task", "opponent", *order), _list_anchors(found, order, tasks))
+    yield _render_table(("task", "opponent", *order), _list_anchors(part, order, tasks))
 
 
 def _render_table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
@@ -135,16 +135,14 @@ def _describe_cell(cell: Mapping[str, Any]) -> str:
     return f"{cell['score']:.3f} ({cell['low']:.2f} … {cell['high']:.2f}), {cell['deals']}{faults}"
 
 
-def _list_anchors(
-    found: Mapping[str, Any], order: Sequence[str], tasks: Sequence[str]
-) -> Iterator[list[str]]:
+def _list_anchors(part: Mapping[str, Any], order: Sequence[str], tasks: Sequence[str]) -> Iterator[list[str]]:
     for task in tasks:
-        cells = [found["agents"][name]["tasks"][task].get("against", {}) for name in order]
+        cells = [part["agents"][name]["tasks"][task].get("against", {}) for name in order]
         count = max(map(len, cells), default=0)
         for place in range(count):
-            own = [list(cell.items())[place] if place < len(cell) else ("", None) for cell in cells]
-            opponent = next((name for name, value in own if value is not None), "")
-            yield [task, opponent, *("-" if value is None else f"{value['score']:.3f}" for _, value in own)]
+            pairs = [list(cell.items())[place] if place < len(cell) else ("", None) for cell in cells]
+            opponent = next((name for name, value in pairs if value is not None), "")
+            yield [task, opponent, *("-" if value is None else f"{value['score']:.3f}" for _, value in pairs)]
 
 
 def _choose_records(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -222,19 +220,19 @@ def _list_turns(row: Mapping[str, Any], track: str) -> list[dict[str, Any]]:
     read = read_unlisted if track == UNLISTED else whole_reply
     chances, replies = iter(row.get("chances", ())), list(reversed(row.get("replies", ())))
     for state, moves in positions(variant, row["history"] or []):
-        own = next((move for move in moves if move.player == seat), None)
-        if own is None:
+        seat_move = next((move for move in moves if move.player == seat), None)
+        if seat_move is None:
             continue
         legal = state.legal_actions(seat)
         names = variant.choices(state, seat, legal)[0]
         while replies:
             reply = replies.pop()
-            if read(reply, legal, names) == own.action:
-                turns.append(_make_turn(legal, names, own.action, reply))
+            if read(reply, legal, names) == seat_move.action:
+                turns.append(_make_turn(legal, names, seat_move.action, reply))
                 break
             turns.append(_make_turn(legal, names, None, reply))
         else:
             chance = next(chances, None)
-            answer = own.name if chance is None else f"{own.name}, probability {chance:.3f}"
-            turns.append(_make_turn(legal, names, own.action, answer))
+            answer = seat_move.name if chance is None else f"{seat_move.name}, probability {chance:.3f}"
+            turns.append(_make_turn(legal, names, seat_move.action, answer))
     return turns

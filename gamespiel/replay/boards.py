@@ -58,7 +58,7 @@ def _read_chess(text: str) -> Board:
     return {
         "kind": "grid",
         "pieces": "chess",
-        "rows": [re.sub(r"\d", lambda found: "." * int(found[0]), row) for row in placed],
+        "rows": [re.sub(r"\d", lambda match: "." * int(match[0]), row) for row in placed],
     }
 
 
@@ -70,10 +70,10 @@ def _read_numbers(text: str) -> Board:
 
 
 def _read_leduc(text: str) -> Board | None:
-    found = re.search(r"Cards \(public player_0 player_1\): (-?\d+) (-?\d+) (-?\d+)", text)
-    if found is None:  # more than two players
+    match = re.search(r"Cards \(public player_0 player_1\): (-?\d+) (-?\d+) (-?\d+)", text)
+    if match is None:  # more than two players
         return None
-    names = [_name_card(int(number)) for number in found.groups()]
+    names = [_name_card(int(number)) for number in match.groups()]
     pot = re.search(r"^Pot: (\d+)", text, re.MULTILINE)
     groups = [["Player 0", [names[1]]], ["public", [names[0]]], ["Player 1", [names[2]]]]
     return {"kind": "cards", "groups": groups, "note": f"pot {pot[1]}" if pot else ""}

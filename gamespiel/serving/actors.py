@@ -88,21 +88,21 @@ class Actor(ABC):
     def step(self, action: Any = None, episode_id: Any = None) -> Response:
         """Takes a step in an episode."""
 
-        def take_step(kept: Kept[ServedEpisode]) -> Response:
+        def take_step(entry: Kept[ServedEpisode]) -> Response:
             reply = read_reply(action)
             try:
-                response = kept.episode.step(reply)
+                response = entry.episode.step(reply)
             except BaseException:  # in the middle of a move, from which the episode cannot go on
                 self.sessions.drop(episode_id)
                 raise
-            kept.over = bool(response["done"])
+            entry.over = bool(response["done"])
             return response
 
         return self._answer(episode_id, take_step)
 
     def state(self, episode_id: Any = None) -> Response:
         """Returns an episode's present turn once more."""
-        return self._answer(episode_id, lambda kept: kept.episode.state())
+        return self._answer(episode_id, lambda entry: entry.episode.state())
 
     def stop(self, episode_id: Any = None) -> Response:
         """Ends an episode; one that is unknown is ended already."""
@@ -183,15 +183,15 @@ class Actor(ABC):
     def _answer(self, episode_id: Any, work: Callable[[Kept[ServedEpisode]], Response]) -> Response:
         """Returns what ``work`` returns. An unknown episode is no error of HTTP, as in upstream's server."""
         try:
-            kept = self.sessions.find(episode_id)
+            entry = self.sessions.find(episode_id)
         except UnknownEpisodeError as error:
             kind, message = "episode_not_found", str(error)
             if not episode_id:
                 kind, message = "no_episode_id", "episode_id: none was given, needed: one that reset returned"
             info = {**self.unknown_info, "error": explain_error(kind, message)}
             return {**turn(message, 0.0, True, True, info), "episode_id": episode_id or None}
-        with self.sessions.turn(kept):
-            return {**work(kept), "episode_id": episode_id}
+        with self.sessions.turn(entry):
+            return {**work(entry), "episode_id": episode_id}
 
     def _make_endpoint(self, model: Any, base_url: Any, api_key: Any) -> Endpoint:
         """Returns an endpoint that evaluate may ask, with its key."""

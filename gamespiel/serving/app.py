@@ -173,8 +173,8 @@ class Server:
             held += count
             self._held[caller] += count
             if self._held[caller] > most:
-                given = f"{self._held[caller]} bytes of this caller's requests were given"
-                raise Refusal(503, f"{given}, allowed: at most {most} at once; try again later", "full")
+                excess = f"{self._held[caller]} bytes of this caller's requests were given"
+                raise Refusal(503, f"{excess}, allowed: at most {most} at once; try again later", "full")
 
         try:
             yield hold
@@ -373,14 +373,14 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return asked
 
 
-def _read_timeout(given: Any) -> float:
+def _read_timeout(timeout: Any) -> float:
     """Returns the seconds that a call may take, or raises Late, as upstream answers it."""
     try:
-        seconds = float(given)
+        seconds = float(timeout)
     except (TypeError, ValueError, OverflowError):
         seconds = 0.0
     if not 0 < seconds < inf:
-        raise Late(f"timeout: {given!r:.80} was given, allowed: a number of seconds above 0")
+        raise Late(f"timeout: {timeout!r:.80} was given, allowed: a number of seconds above 0")
     return seconds
 
 
@@ -392,15 +392,15 @@ async def _has_left(request: Request) -> None:
 
 def _has_token(authorization: str, token: str) -> bool:
     """Returns whether a header carries the token: as a bearer, or as the password in a client's address."""
-    scheme, _, given = authorization.partition(" ")
+    scheme, _, credentials = authorization.partition(" ")
     if scheme.lower() == "basic":
         try:
-            given = base64.b64decode(given, validate=True).decode().partition(":")[2]
+            credentials = base64.b64decode(credentials, validate=True).decode().partition(":")[2]
         except ValueError:
             return False
     elif scheme.lower() != "bearer":
         return False
-    return hmac.compare_digest(given.strip().encode(), token.encode())
+    return hmac.compare_digest(credentials.strip().encode(), token.encode())
 
 
 def _make_error(

@@ -241,13 +241,13 @@ class GameActor(Actor):
         return f"{self._search if name == 'mcts' else name}{colon}{budget}"
 
 
-def _read_task_id(given: Any) -> Any:
+def _read_task_id(task_id: Any) -> Any:
     """Returns a whole number that is a text or a float as an int, and anything else as it is."""
-    convertible = isinstance(given, str) or (isinstance(given, float) and given.is_integer())
+    convertible = isinstance(task_id, str) or (isinstance(task_id, float) and task_id.is_integer())
     try:
-        return int(given) if convertible else given
+        return int(task_id) if convertible else task_id
     except ValueError:
-        return given
+        return task_id
 
 
 def _choose_task(task_id: Any) -> Task:

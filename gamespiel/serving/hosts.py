@@ -39,10 +39,10 @@ def fits(host: str, patterns: Sequence[str]) -> bool:
 
 def name_caller(address: str) -> str:
     """Returns the caller that shares are counted by: an address, or the network of 64 bits of IPv6."""
-    found = _read_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address):
-        return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
-    return address if found is None else str(found)
+    ip = _read_address(address.partition("%")[0])
+    if isinstance(ip, IPv6Address):
+        return str(ip.ipv4_mapped or ip_network((ip, 64), strict=False))
+    return address if ip is None else str(ip)
 
 
 def _read_address(host: str) -> IPv4Address | IPv6Address | None:

@@ -30,13 +30,13 @@ class Protocol(H11Protocol):
         """Begins to wait for the first request. It is refused if the caller has all its connections."""
         super().connection_made(transport)
         self.caller = name_caller(self.client[0] if self.client else "")
-        own, most = (
+        count, most = (
             sum(getattr(other, "caller", "") == self.caller for other in self.connections),
             count_connections(),
         )
-        if own > most:
+        if count > most:
             self.app = refuse_connection
-        if own > most + most // 2:
+        if count > most + most // 2:
             transport.abort()
         else:
             self._wait()

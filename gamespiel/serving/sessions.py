@@ -76,16 +76,16 @@ class Sessions(Generic[T]):
         self._limit, self.idle_s, self._clock = limit, idle_s, clock
         self._each = each
         self._lock = threading.Lock()
-        self._kept: dict[str, Kept[T]] = {}
+        self._entries: dict[str, Kept[T]] = {}
         self._beginning: Counter[str] = Counter()  # places taken by episodes that are being made, by caller
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def playing(self) -> int:
         """Returns how many episodes are not over."""
         with self._lock:
-            return self._beginning.total() + sum(not kept.over for kept in self._kept.values())
+            return self._beginning.total() + sum(not entry.over for entry in self._entries.values())
 
     def add(self, make: Callable[[], T], owner: str = "") -> tuple[str, T]:
         """Returns the id of a new episode, and what ``make`` returned.
@@ -101,18 +101,18 @@ class Sessions(Generic[T]):
             self._sweep()
             self._make_room(owner)
             self._beginning[owner] += 1
-        name, kept = secrets.token_urlsafe(18), dict[str, Kept[T]]()
+        name, entries = secrets.token_urlsafe(18), dict[str, Kept[T]]()
         try:
             episode = make()
-            kept[name] = Kept(episode, self._clock(), owner)
+            entries[name] = Kept(episode, self._clock(), owner)
         finally:
             with self._lock:
                 self._beginning -= Counter([owner])
-                self._kept |= kept
+                self._entries |= entries
         return name, episode
 
     @contextmanager
-    def turn(self, kept: Kept[T]) -> Iterator[None]:
+    def turn(self, entry: Kept[T]) -> Iterator[None]:
         """Holds an episode within the context, after the calls about it that came before.
 
         Raises:
@@ -120,24 +120,24 @@ class Sessions(Generic[T]):
             CallerLeftError: the caller has left meanwhile.
         """
         with self._lock:
-            if kept.waiting >= WAITING:
+            if entry.waiting >= WAITING:
                 raise FullError(
                     f"{WAITING} calls about this episode wait, which is the most; try again later"
                 )
-            kept.waiting += 1
+            entry.waiting += 1
         caller = CALLER.get()
         try:
-            while not kept.lock.acquire(timeout=_LOOK_S):
+            while not entry.lock.acquire(timeout=_LOOK_S):
                 if caller is not None:
                     caller.require_presence()
         finally:
             with self._lock:
-                kept.waiting -= 1
+                entry.waiting -= 1
         try:
             yield
         finally:
-            kept.used = self._clock()  # its search was no idle time
-            kept.lock.release()
+            entry.used = self._clock()  # its search was no idle time
+            entry.lock.release()
 
     def find(self, name: Any) -> Kept[T]:
         """Returns an episode.
@@ -147,29 +147,29 @@ class Sessions(Generic[T]):
         """
         with self._lock:
             self._sweep()
-            kept = self._kept.get(name) if isinstance(name, str) else None
-            if kept is None:
+            entry = self._entries.get(name) if isinstance(name, str) else None
+            if entry is None:
                 raise UnknownEpisodeError(
                     f"episode_id: {name!r:.80} was given, allowed: one that reset returned, that is not "
                     f"stopped, and that was asked for in the last {self.idle_s:g} s"
                 )
-            kept.used = self._clock()
-            return kept
+            entry.used = self._clock()
+            return entry
 
     def drop(self, name: Any) -> bool:
         """Ends an episode; returns whether there was one."""
         with self._lock:
-            return isinstance(name, str) and self._kept.pop(name, None) is not None
+            return isinstance(name, str) and self._entries.pop(name, None) is not None
 
     def _make_room(self, owner: str) -> None:
         """Drops episodes that are over or abandoned until there is a place, or raises FullError."""
-        counts = Counter(kept.owner for kept in self._kept.values()) + self._beginning
+        counts = Counter(entry.owner for entry in self._entries.values()) + self._beginning
         if self._each is not None and counts[owner] >= self._each and not self._drop_oldest(owner):
             raise FullError(
                 f"this caller plays {self._each} episodes, which is the most of one caller here; stop some, "
                 "or try again later"
             )
-        if len(self._kept) + self._beginning.total() < self._limit:
+        if len(self._entries) + self._beginning.total() < self._limit:
             return
         if not self._drop_oldest(None) and not self._drop_oldest(counts.most_common(1)[0][0]):
             raise FullError(f"{self._limit} episodes are being played, which is the most; try again later")
@@ -181,18 +181,20 @@ class Sessions(Generic[T]):
             owner: The caller whose it is; None for one of any caller that is over.
         """
         before = self._clock() - ABANDONED
-        found = [
-            (not kept.over, kept.used, name)
-            for name, kept in self._kept.items()
-            if (kept.over if owner is None else kept.owner == owner and (kept.over or kept.used <= before))
-            and not kept.lock.locked()
+        candidates = [
+            (not entry.over, entry.used, name)
+            for name, entry in self._entries.items()
+            if (
+                entry.over if owner is None else entry.owner == owner and (entry.over or entry.used <= before)
+            )
+            and not entry.lock.locked()
         ]
-        if found:
-            del self._kept[min(found)[2]]
-        return bool(found)
+        if candidates:
+            del self._entries[min(candidates)[2]]
+        return bool(candidates)
 
     def _sweep(self) -> None:
         before = self._clock() - self.idle_s
-        for name in [name for name, kept in self._kept.items() if kept.used < before]:
-            if not self._kept[name].lock.locked():  # a long search is no idle time
-                del self._kept[name]
+        for name in [name for name, entry in self._entries.items() if entry.used < before]:
+            if not self._entries[name].lock.locked():  # a long search is no idle time
+                del self._entries[name]

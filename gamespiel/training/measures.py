@@ -78,8 +78,8 @@ def measure_result(config: Config, model: LLMPPO, console: Console, when: str, f
         )
         everyone = measure_played(config, model.policy, episodes).get("all")
         scores = [(str(episode.info.get("game")), episode.info.get("score")) for episode in episodes]
-        kept = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy, adapters=adapters)
-        add_records(folder / GAMES, model.step, kept)
+        game_rows = records(episodes[:KEPT_GAMES], config.env, str(folder), model.policy, adapters=adapters)
+        add_records(folder / GAMES, model.step, game_rows)
     if config.run.exact_every != 0:
         console.print(f"{when}: exact values")
         exact_game = kind_of(config.env).player.exact_game(config.env)

@@ -224,8 +224,8 @@ def _list_cards(config: Config, card: str) -> Sequence[float]:
         if not 0 < size < float("inf"):
             raise InvalidValueError(f"--plan takes the GiB of a card, a number above 0, not {card!r}")
         return [size]
-    found = find_card_memory(config)
-    return CARDS if found is None else [round(found / GIB, 1)]
+    memory = find_card_memory(config)
+    return CARDS if memory is None else [round(memory / GIB, 1)]
 
 
 def find_card_memory(config: Config) -> int | None:

@@ -121,8 +121,8 @@ def check_resumed(asked: Config, saved: Config, step: int) -> None:
     Raises:
         InvalidValueError: A key that decides what is learned has another value, or the steps are over.
     """
-    kept = [(key, attrgetter(key)) for key in DOTTED if key not in MAY_CHANGE]
-    changed = [f"{key} ({of(saved)!r}, not {of(asked)!r})" for key, of in kept if of(saved) != of(asked)]
+    getters = [(key, attrgetter(key)) for key in DOTTED if key not in MAY_CHANGE]
+    changed = [f"{key} ({of(saved)!r}, not {of(asked)!r})" for key, of in getters if of(saved) != of(asked)]
     if changed:
         raise InvalidValueError(
             f"a resumed run keeps {', '.join(changed)}; it may change {', '.join(MAY_CHANGE)}. "

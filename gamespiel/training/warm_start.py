@@ -115,9 +115,9 @@ def warm_start(config: Config, start: WarmStart, console: Console | None = None)
     with runs.create(config) as folder:
         save_first(config, model, folder)
         files = {str(path): hashlib.sha256(read_file(path)).hexdigest() for path in start.data}
-        found = {"rows": len(rows), "files": files, "losses": losses}
+        facts = {"rows": len(rows), "files": files, "losses": losses}
         numbers = {name: getattr(start, name) for name in ("epochs", "learning_rate", "batch_size")}
-        write_json(found | numbers, folder / RESULTS)
+        write_json(facts | numbers, folder / RESULTS)
     print_plain(
         console,
         f"{len(rows):,} answers learned: loss {losses[0]:.3f} at first, {losses[-1]:.3f} at last\n"
@@ -155,10 +155,10 @@ def read_rows(path: Path) -> list[Row]:
 def _check_form(config: Config, rows: Sequence[Row]) -> None:
     """Raises RowError if the prompts begin otherwise than the configuration's, as with and without rules."""
     env = make_one_env(config.env)
-    own, _ = env.reset(seed=0)
+    prompt, _ = env.reset(seed=0)
     env.close()
     for row in rows:
-        opening, expected = _opening(row.observation), _opening(own)
+        opening, expected = _opening(row.observation), _opening(prompt)
         if _beginning(opening) != _beginning(expected):
             raise RowError(
                 f"{row.place} begins with {opening[:40]!r}, and the run's prompts with "

@@ -62,7 +62,7 @@ class Use:
                 return self._url
             try:
                 with _alone(self._group):
-                    self._url = self._found() or self._started()
+                    self._url = self._find() or self._started()
             except BackendError:
                 raise
             except Exception as error:  # affinetes and the engine have classes of their own
@@ -80,16 +80,16 @@ class Use:
         )
         return f"{os.getpgrp()}-{hashlib.sha256(settings.encode()).hexdigest()[:12]}"
 
-    def _found(self) -> str:
+    def _find(self) -> str:
         """Returns the address of the group's container if it runs; removes it if it does not."""
         engine = engine_of(self._container.host)
         try:
             sweep(engine)
             filters = {"label": [f"{LABEL}={machine()}", f"{GROUP}={self._group}"]}
-            for found in engine.containers.list(all=True, filters=filters, ignore_removed=True):
-                if found.status == "running" and self._hold(found.labels[LOCK], found.name):
-                    return _load(self._container, found.name, connect_only=True)
-                remove(found)
+            for container in engine.containers.list(all=True, filters=filters, ignore_removed=True):
+                if container.status == "running" and self._hold(container.labels[LOCK], container.name):
+                    return _load(self._container, container.name, connect_only=True)
+                remove(container)
             return ""
         finally:
             engine.close()
@@ -202,10 +202,10 @@ def sweep(engine: Any) -> list[str]:
     """Removes this machine's containers that no living process uses; returns their names."""
     removed = []
     filters = {"label": f"{LABEL}={machine()}"}
-    for found in engine.containers.list(all=True, filters=filters, ignore_removed=True):
-        if is_free(found.labels.get(LOCK, "")):
-            remove(found)
-            removed.append(str(found.name))
+    for container in engine.containers.list(all=True, filters=filters, ignore_removed=True):
+        if is_free(container.labels.get(LOCK, "")):
+            remove(container)
+            removed.append(str(container.name))
     return removed
 
 
@@ -253,8 +253,8 @@ def remove(container: Any) -> None:
 
 def remove_named(engine: Any, name: str) -> None:
     """Removes the container of a name, if there is one, and closes the engine's client."""
-    for found in engine.containers.list(all=True, filters={"name": f"^{name}$"}, ignore_removed=True):
-        remove(found)
+    for container in engine.containers.list(all=True, filters={"name": f"^{name}$"}, ignore_removed=True):
+        remove(container)
     engine.close()
 
 

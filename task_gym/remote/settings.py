@@ -93,11 +93,11 @@ class Settings:
     container: Container | None = None
 
 
-def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
+def read_settings(arguments: Mapping[str, Any], kind: str) -> Settings:
     """Returns the checked settings of the backend "affinetes".
 
     Args:
-        given: Arguments by name; those that are missing have their defaults.
+        arguments: By name; those that are missing have their defaults.
         kind: The kind of task, a key of ``IMAGES``.
 
     Raises:
@@ -105,7 +105,7 @@ def read_settings(given: Mapping[str, Any], kind: str) -> Settings:
             locks on files for mode "docker".
         BackendError: mode "docker" was given, and the package ``affinetes`` is not installed.
     """
-    values = _known(given)
+    values = _known(arguments)
     mode = "url" if values["mode"] is None else values["mode"]
     check_choice("mode", mode, MODES)
     timeout = values["timeout"]
@@ -148,9 +148,9 @@ def has_password(base_url: str) -> bool:
     return "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]
 
 
-def refuse_settings(given: Mapping[str, Any]) -> None:
+def refuse_settings(arguments: Mapping[str, Any]) -> None:
     """Raises ArgumentError if a local backend is given an argument of the backend "affinetes"."""
-    for name, value in _known(given).items():
+    for name, value in _known(arguments).items():
         if value != DEFAULTS[name]:
             shown = "a value" if name == "env_vars" else repr(value)  # which may be secret
             raise ArgumentError(
@@ -158,11 +158,11 @@ def refuse_settings(given: Mapping[str, Any]) -> None:
             )
 
 
-def _known(given: Mapping[str, Any]) -> dict[str, Any]:
-    for name in given:
+def _known(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    for name in arguments:
         if name not in DEFAULTS:
             raise ArgumentError(unknown("argument", name, DEFAULTS))
-    return {**DEFAULTS, **given}
+    return {**DEFAULTS, **arguments}
 
 
 def _container(values: Mapping[str, Any], kind: str) -> Container:
@@ -185,13 +185,13 @@ def _container(values: Mapping[str, Any], kind: str) -> Container:
     return Container(image, _variables(values["env_vars"]), memory, limit, pull, here)
 
 
-def _variables(given: Any) -> tuple[tuple[str, str], ...]:
-    if given is not None and not (
-        isinstance(given, Mapping) and all(isinstance(text, str) for pair in given.items() for text in pair)
+def _variables(texts: Any) -> tuple[tuple[str, str], ...]:
+    if texts is not None and not (
+        isinstance(texts, Mapping) and all(isinstance(text, str) for pair in texts.items() for text in pair)
     ):
         raise ArgumentError("env_vars: allowed are None or a mapping of names to texts")
     passed_on = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
-    return tuple(sorted({**passed_on, **(given or {})}.items()))
+    return tuple(sorted({**passed_on, **(texts or {})}.items()))
 
 
 PLAIN_NAME = re.compile(r"(?!.*xn--)(?=.*[a-z])[a-z0-9_.-]+")

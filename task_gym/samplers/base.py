@@ -215,13 +215,13 @@ class LocalSampler:
         self._lock = threading.RLock()
 
 
-def check_success_scores(given: Mapping[str | int, float] | None) -> dict[str | int, float]:
+def check_success_scores(mapping: Mapping[str | int, float] | None) -> dict[str | int, float]:
     """Returns the success scores by game or task id, or raises ArgumentError unless all are in [0, 1)."""
-    if given is not None and not isinstance(given, Mapping):
+    if mapping is not None and not isinstance(mapping, Mapping):
         raise ArgumentError(
-            f"success_scores: {shown(given)} was given, allowed: a mapping of games or task ids to scores"
+            f"success_scores: {shown(mapping)} was given, allowed: a mapping of games or task ids to scores"
         )
-    scores = dict(given or {})
+    scores = dict(mapping or {})
     for name, score in scores.items():
         check_share(f"success_scores: {name!r}", score)
         if score == 1:
@@ -240,11 +240,11 @@ def succeeded(outcome: Outcome, scores: Mapping[str | int, float]) -> bool:
     return outcome.success
 
 
-def check_share(what: str, given: Any) -> float:
+def check_share(what: str, value: Any) -> float:
     """Returns a number in [0, 1] as a float, or raises ArgumentError."""
-    if not is_number(given) or not 0 <= given <= 1:
-        raise ArgumentError(f"{what}: {given!r} was given, allowed: numbers from 0 to 1")
-    return float(given)
+    if not is_number(value) or not 0 <= value <= 1:
+        raise ArgumentError(f"{what}: {value!r} was given, allowed: numbers from 0 to 1")
+    return float(value)
 
 
 def pick(weights: Sequence[float] | NDArray[np.float64], uniform: float) -> int:
@@ -254,14 +254,14 @@ def pick(weights: Sequence[float] | NDArray[np.float64], uniform: float) -> int:
     return min(int(np.searchsorted(ends, uniform * ends[-1], side="right")), len(ends) - 1)
 
 
-def check_weights(what: str, given: Any) -> dict[str, float]:
+def check_weights(what: str, weights: Any) -> dict[str, float]:
     """Returns weights by name, or raises ArgumentError unless there are some, all of them above 0."""
-    if not isinstance(given, Mapping) or not given:
-        raise ArgumentError(f"{what}: {given!r} was given, allowed: a mapping of names to weights")
-    for name, weight in given.items():
+    if not isinstance(weights, Mapping) or not weights:
+        raise ArgumentError(f"{what}: {weights!r} was given, allowed: a mapping of names to weights")
+    for name, weight in weights.items():
         if not is_number(weight) or not weight > 0:
             raise ArgumentError(f"{what}: {name!r}: {weight!r} was given, allowed: numbers above 0")
-    return {name: float(weight) for name, weight in given.items()}
+    return {name: float(weight) for name, weight in weights.items()}
 
 
 def draw_opponent(opponent: str | Mapping[str, float] | None, generator: np.random.Generator) -> str | None:

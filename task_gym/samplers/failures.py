@@ -77,57 +77,57 @@ class Failures(LocalSampler):
         self._limit = None if max_replays is None else check_least("max_replays", max_replays, 1)
         self._scores = check_success_scores(success_scores)
         # By task id, opponent and seed; the oldest first.
-        self._kept: dict[tuple[Any, ...], _Failure] = {}
+        self._buffer: dict[tuple[Any, ...], _Failure] = {}
         self._counts = dict.fromkeys(
             ("episodes", "replays", "stored", "mastered", "given_up", "pushed_out"), 0
         )
 
     def _draw(self, generator: np.random.Generator) -> Start:
         share, which = generator.random(2)
-        if not self._kept or share >= self._probability:
+        if not self._buffer or share >= self._probability:
             return Start()
-        failures = list(self._kept.values())
+        failures = list(self._buffer.values())
         chosen = failures[pick([1 - failure.score for failure in failures], which)]
         return Start(chosen.task_id, chosen.opponent, chosen.seed, replayed=True)
 
     def _record(self, outcome: Outcome, score: float) -> list[State]:
         start = outcome.start
         key = (start.task_id, start.opponent, start.seed)
-        success, kept = succeeded(outcome, self._scores), self._kept.get(key)
+        success, failure = succeeded(outcome, self._scores), self._buffer.get(key)
         self._counts["episodes"] += 1
         self._counts["replays"] += start.replayed
-        if kept is not None:
-            kept.score = (kept.score + float(score)) / 2
-            kept.successes = kept.successes + 1 if success else 0
-            kept.replays += start.replayed
-            if kept.successes == MASTERED:
+        if failure is not None:
+            failure.score = (failure.score + float(score)) / 2
+            failure.successes = failure.successes + 1 if success else 0
+            failure.replays += start.replayed
+            if failure.successes == MASTERED:
                 self._leave(key, "mastered")
-            elif self._limit is not None and kept.replays >= self._limit:
+            elif self._limit is not None and failure.replays >= self._limit:
                 self._leave(key, "given_up")
         elif not success and not start.replayed:
             assert start.seed is not None
-            if len(self._kept) == self._capacity:
-                self._leave(next(iter(self._kept)), "pushed_out")
-            self._kept[key] = _Failure(start.task_id, start.opponent, start.seed, float(score))
+            if len(self._buffer) == self._capacity:
+                self._leave(next(iter(self._buffer)), "pushed_out")
+            self._buffer[key] = _Failure(start.task_id, start.opponent, start.seed, float(score))
             self._counts["stored"] += 1
         return []
 
     def _leave(self, key: tuple[Any, ...], why: str) -> None:
-        del self._kept[key]
+        del self._buffer[key]
         self._counts[why] += 1
 
     def _stats(self) -> State:
         counts = self._counts
-        priorities = sum(1 - failure.score for failure in self._kept.values())
+        priorities = sum(1 - failure.score for failure in self._buffer.values())
         return {
-            "size": len(self._kept),
+            "size": len(self._buffer),
             "share": counts["replays"] / counts["episodes"] if counts["episodes"] else 0.0,
-            "mean_priority": priorities / len(self._kept) if self._kept else 0.0,
+            "mean_priority": priorities / len(self._buffer) if self._buffer else 0.0,
             **counts,
         }
 
     def _state(self) -> State:
-        return {"kept": [asdict(failure) for failure in self._kept.values()], "counts": dict(self._counts)}
+        return {"kept": [asdict(failure) for failure in self._buffer.values()], "counts": dict(self._counts)}
 
     def _load(self, state: State) -> None:
         if len(state["kept"]) > self._capacity:
@@ -136,5 +136,5 @@ class Failures(LocalSampler):
                 "this sampler's failure_buffer_size"
             )
         failures = [_Failure(**failure) for failure in state["kept"]]
-        self._kept = {(failure.task_id, failure.opponent, failure.seed): failure for failure in failures}
+        self._buffer = {(failure.task_id, failure.opponent, failure.seed): failure for failure in failures}
         self._counts = {name: int(count) for name, count in state["counts"].items()}

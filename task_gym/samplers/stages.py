@@ -76,13 +76,13 @@ class Stage:
             )
         if isinstance(self.task_ids, IdRanges):
             return self.task_ids
-        for name, given, allowed in (
+        for name, ids, allowed in (
             ("task_id_range", self.task_id_range, "(first, last)"),
             ("task_ids", self.task_ids, "a list of ids and (first, last) ranges"),
         ):
-            if given is not None and (isinstance(given, (str, bytes)) or not isinstance(given, Sequence)):
+            if ids is not None and (isinstance(ids, (str, bytes)) or not isinstance(ids, Sequence)):
                 raise ArgumentError(
-                    f"stage {self.name!r}: {name}: {shown(given)} was given, allowed: {allowed}"
+                    f"stage {self.name!r}: {name}: {shown(ids)} was given, allowed: {allowed}"
                 )
         if self.task_id_range is not None:
             return IdRanges([tuple(self.task_id_range)], TASK_LIMIT)
@@ -307,19 +307,19 @@ class Stages(StagedSampler):
         self._events = [dict(event) for event in state["events"]]
 
 
-def read_stages(what: str, given: Iterable[Stage | Mapping[str, Any]]) -> list[Stage]:
+def read_stages(what: str, specs: Iterable[Stage | Mapping[str, Any]]) -> list[Stage]:
     """Returns the stages of a list, each given as itself or as a mapping with its attributes.
 
     Raises:
         ArgumentError: this is no list, there are none, or one has another attribute, or no name.
     """
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+    if isinstance(specs, (str, Mapping)) or not isinstance(specs, Iterable):
         raise ArgumentError(
-            f"{what}: {shown(given)} was given, allowed: a list of Stage, or of mappings with its attributes"
+            f"{what}: {shown(specs)} was given, allowed: a list of Stage, or of mappings with its attributes"
         )
     known = [field.name for field in fields(Stage)]
     stages = []
-    for stage in given:
+    for stage in specs:
         if isinstance(stage, Mapping):
             for name in stage:
                 check_choice("stage", name, known)

@@ -253,8 +253,8 @@ class Slots:
             if frame is None:
                 raise EpisodeError(OUTSIDE)
             self._actions[index].append(action)
-            given = tuple(self._actions[index])
-            calls.append(Call(index, seed, self._options[index], given, digest(frame.observation)))
+            history = tuple(self._actions[index])
+            calls.append(Call(index, seed, self._options[index], history, digest(frame.observation)))
         return self._take(indices, self._advance(calls))
 
     def _draw_seed(self, index: int, seed: int | None) -> Seed:

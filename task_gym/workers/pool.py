@@ -74,7 +74,7 @@ class _Ticket:
 
     group: RemoteGroup
     call: Call | None  # None to forget the group
-    found: Frame | Exception | None = None
+    turn: Frame | Exception | None = None
     losses: int = 0
     given_up: bool = False
 
@@ -183,11 +183,11 @@ class WorkerPool:
     def take(self, ticket: _Ticket) -> Frame:
         """Waits for a turn, and returns it; an error is raised."""
         with self._changed:
-            while ticket.found is None:
+            while ticket.turn is None:
                 self._changed.wait()
-        if isinstance(ticket.found, Exception):
-            raise ticket.found
-        return ticket.found
+        if isinstance(ticket.turn, Exception):
+            raise ticket.turn
+        return ticket.turn
 
     def give_up(self, tickets: Sequence[_Ticket], *, join: bool) -> None:
         """Takes back calls that have not begun; ``join`` waits for those that have."""
@@ -256,7 +256,7 @@ class WorkerPool:
             (line.known.add if calls else line.known.discard)(number)
             line.played.update((number, call.slot) for call in calls)
             for ticket, one in zip(line.busy, turns, strict=bool(calls)):
-                ticket.found = one
+                ticket.turn = one
                 if isinstance(one, Frame) and one.replayed:
                     self._counts = self._counts.plus(Counts(0, 1, one.replayed, one.replay_seconds))
             line.pace = (time.monotonic() - began) / len(line.busy)
@@ -277,9 +277,9 @@ class WorkerPool:
             for ticket in again:
                 ticket.losses += 1
                 if ticket.losses >= MOST_LOSSES:
-                    ticket.found = _too_many(ticket, why)
+                    ticket.turn = _too_many(ticket, why)
             others = [ticket for ticket in line.waiting if ticket.call is not None]
-            line.waiting = deque([*(ticket for ticket in again if ticket.found is None), *others])
+            line.waiting = deque([*(ticket for ticket in again if ticket.turn is None), *others])
             self._move(line)
             self._changed.notify_all()
 
@@ -386,8 +386,8 @@ class RemoteGroup:
 
 def _fail(tickets: Sequence[_Ticket] | deque[_Ticket], error: Exception) -> None:
     for ticket in tickets:
-        if ticket.found is None:
-            ticket.found = error
+        if ticket.turn is None:
+            ticket.turn = error
 
 
 def _too_many(ticket: _Ticket, why: str) -> WorkersError:

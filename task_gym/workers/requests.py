@@ -82,8 +82,8 @@ class Advance(NamedTuple):
             _parcels[self.group] = self.parcel
         if self.forgotten:
             _parcels.pop(self.group, None)
-            if (made := _groups.pop(self.group, None)) is not None:
-                made.close()
+            if (env_group := _groups.pop(self.group, None)) is not None:
+                env_group.close()
         try:
             if self.calls and self.group not in _groups:
                 _groups[self.group] = pickle.loads(_parcels[self.group])()

@@ -63,14 +63,14 @@ class WorkerVectorEnv(SyncVectorEnv):
         if not env_fns:
             raise ArgumentError("env_fns: none were given, allowed: one function per environment")
         self.pool = WorkerPool(_make_launcher(ray_address), workers, seconds=seconds)
-        made = env_fns[0]()
+        template = env_fns[0]()
         self._group = RemoteGroup(
-            self.pool, list(env_fns), waits=bool(getattr(made.unwrapped, "waits", False))
+            self.pool, list(env_fns), waits=bool(getattr(template.unwrapped, "waits", False))
         )
         slots = Slots(self._group.advance, len(env_fns))
-        self._remote = [_RemoteEnv(made, slots, index) for index in range(len(env_fns))]
+        self._remote = [_RemoteEnv(template, slots, index) for index in range(len(env_fns))]
         self._slots = slots
-        made.close()
+        template.close()
         super().__init__(
             [lambda env=env: env for env in self._remote],  # type: ignore[misc]
             autoreset_mode=autoreset_mode,
@@ -95,22 +95,22 @@ class WorkerVectorEnv(SyncVectorEnv):
             )
         self._begin_nothing()
         chosen: Sequence[int] = range(self.num_envs)
-        given = options
+        rest = options
         if options is not None and "reset_mask" in options:
             chosen = np.flatnonzero(options["reset_mask"]).tolist()
-            given = {name: value for name, value in options.items() if name != "reset_mask"}
-        self._begin(chosen, self._slots.reset(chosen, [seeds[i] for i in chosen], [given] * len(chosen)))
+            rest = {name: value for name, value in options.items() if name != "reset_mask"}
+        self._begin(chosen, self._slots.reset(chosen, [seeds[i] for i in chosen], [rest] * len(chosen)))
         return super().reset(seed=seeds, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Makes a step in every environment, all at once; those that have ended begin anew, by the mode."""
         self._begin_nothing()
-        given = list(iterate(self.action_space, actions))
+        moves = list(iterate(self.action_space, actions))
         over = self._autoreset_envs if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
         again = [] if over is None else np.flatnonzero(over).tolist()
         going = [i for i in range(self.num_envs) if i not in set(again)]
         self._begin(again, self._slots.reset(again, [None] * len(again), [None] * len(again)))
-        self._begin(going, self._slots.step(going, [given[i] for i in going]))
+        self._begin(going, self._slots.step(going, [moves[i] for i in going]))
         return super().step(actions)
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -134,9 +134,9 @@ class WorkerVectorEnv(SyncVectorEnv):
 class _RemoteEnv(gym.Env[Any, Any]):
     """An environment of a group, as ``SyncVectorEnv`` calls it: in the order in which turns were begun."""
 
-    def __init__(self, made: gym.Env[Any, Any], slots: Slots, index: int) -> None:
-        self.observation_space, self.action_space = made.observation_space, made.action_space
-        self.metadata, self.render_mode, self.spec = made.metadata, made.render_mode, made.spec
+    def __init__(self, template: gym.Env[Any, Any], slots: Slots, index: int) -> None:
+        self.observation_space, self.action_space = template.observation_space, template.action_space
+        self.metadata, self.render_mode, self.spec = template.metadata, template.render_mode, template.spec
         self._slots, self._index = slots, index
         self.begun: Iterator[Frame] | None = None
 

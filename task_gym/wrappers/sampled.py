@@ -216,8 +216,8 @@ class Curriculum(SampledWrapper, gym.Wrapper[Any, Any, Any, Any]):
         if seeded is not None or asks(options):
             return Choice(None, seed, options, seeded)
         start = self.sampler.draw(self.address(seed))
-        given = seed is not None
-        return Choice(start, seed if given else start.seed, {**(options or {}), **start.options}, given)
+        has_seed = seed is not None
+        return Choice(start, seed if has_seed else start.seed, {**(options or {}), **start.options}, has_seed)
 
 
 class FailureReplay(SampledWrapper, gym.Wrapper[Any, Any, Any, Any]):

@@ -45,25 +45,25 @@ class OnCard(Tensor):
     """A tensor on the pretended GPU. To PyTorch's C++ it is on ``meta``, a device that needs no driver.
 
     Attributes:
-        own: Its values, on the CPU.
+        host: Its values, on the CPU.
     """
 
-    own: Tensor
+    host: Tensor
     device = property(lambda self: CARD)  # type: ignore[assignment]
     is_cuda = property(lambda self: True)  # type: ignore[assignment]
     is_meta = property(lambda self: False)  # type: ignore[assignment]
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
-    def __new__(cls, own: Tensor) -> OnCard:
-        made: OnCard = Tensor._make_wrapper_subclass(
-            cls, own.shape, strides=own.stride(), storage_offset=own.storage_offset(), dtype=own.dtype,
+    def __new__(cls, host: Tensor) -> OnCard:
+        tensor: OnCard = Tensor._make_wrapper_subclass(
+            cls, host.shape, strides=host.stride(), storage_offset=host.storage_offset(), dtype=host.dtype,
             device="meta",
         )  # fmt: skip
-        made.own = own
+        tensor.host = host
         if Seen.weighing:
-            _weigh(made)
-        return made
+            _weigh(tensor)
+        return tensor
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -75,10 +75,10 @@ class OnCard(Tensor):
 
     @data.setter
     def data(self, value: OnCard) -> None:
-        self.own = value.own
+        self.host = value.host
 
     def data_ptr(self) -> int:
-        return self.own.data_ptr()
+        return self.host.data_ptr()
 
     def tolist(self) -> Any:
         return self.cpu().tolist()
@@ -113,9 +113,9 @@ class Seen:
     _under_way: ClassVar[list[tuple[Tensor, Tensor]]] = []
 
 
-def _weigh(made: OnCard) -> None:
+def _weigh(tensor: OnCard) -> None:
     """Counts a tensor's memory until the last tensor that has it is gone."""
-    where, size = _find_memory(made.own), made.own.untyped_storage().nbytes()
+    where, size = _find_memory(tensor.host), tensor.host.untyped_storage().nbytes()
     Seen.held += 0 if Seen._owners[where] else size
     Seen._owners[where] += 1
     Seen.peak = max(Seen.peak, Seen.held)
@@ -124,7 +124,7 @@ def _weigh(made: OnCard) -> None:
         Seen._owners[where] -= 1
         Seen.held -= 0 if Seen._owners[where] else size
 
-    weakref.finalize(made.own, gone)  # PyTorch swaps no tensors that have weak references themselves
+    weakref.finalize(tensor.host, gone)  # PyTorch swaps no tensors that have weak references themselves
 
 
 @contextmanager
@@ -134,14 +134,14 @@ def card() -> Iterator[type[Seen]]:
     Seen.working = Seen.weighing = False
     swapped = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
-    found: dict[str, Callable[[], Any]] = {
+    functions: dict[str, Callable[[], Any]] = {
         "is_available": lambda: True, "device_count": lambda: 1, "empty_cache": lambda: None,
         "_lazy_init": lambda: None, "current_stream": lambda device=None: _Stream(),
         "is_bf16_supported": lambda including_emulation=True: True,
         "get_rng_state": lambda device: None, "set_rng_state": lambda state, device: None,
     }  # fmt: skip
     try:
-        with mock.patch.multiple(torch.cuda, **found), _reading_when_loaded(), _Made(), _Computed():
+        with mock.patch.multiple(torch.cuda, **functions), _reading_when_loaded(), _Made(), _Computed():
             yield Seen
     finally:
         Seen.working = Seen.weighing = False
@@ -155,11 +155,11 @@ def _reading_when_loaded() -> Iterator[None]:
     def check(*arguments: Any) -> None:
         before, Seen.working = Seen.working, True
         try:
-            own(*arguments)
+            check_base(*arguments)
         finally:
             Seen.working = before
 
-    own = policy_module.check_base
+    check_base = policy_module.check_base
     with mock.patch.object(policy_module, "check_base", check):
         yield
 
@@ -200,20 +200,20 @@ class _Made(TorchFunctionMode):
                     _wait()
                 return typed if isinstance(typed, OnCard) else OnCard(typed.detach().clone())
             if named and isinstance(args[0], OnCard):
-                return _copy_later(args[0].own) if kwargs.get("non_blocking") else args[0].cpu()
+                return _copy_later(args[0].host) if kwargs.get("non_blocking") else args[0].cpu()
         elif func is Tensor.pin_memory:
             return _pin(args[0])
         elif func in READS and isinstance(args[0], OnCard):
             if func is Tensor.numpy:
                 raise TypeError("can't convert cuda:0 device type tensor to numpy")
             _wait()
-            return args[0].own.detach().clone() if func is Tensor.cpu else func(args[0].own.detach())
+            return args[0].host.detach().clone() if func is Tensor.cpu else func(args[0].host.detach())
         elif kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "cuda":
             if func in (torch.tensor, torch.as_tensor) and args[0] != []:
                 _wait()
             kwargs["device"] = torch.device("cpu")
-            made = func(*args, **kwargs)
-            return made if isinstance(made, OnCard) else OnCard(made)
+            tensor = func(*args, **kwargs)
+            return tensor if isinstance(tensor, OnCard) else OnCard(tensor)
         return func(*args, **kwargs)
 
 
@@ -223,8 +223,8 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
     Raises:
         RuntimeError: the tensors are on two devices.
     """
-    given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
-    there = [x for x in given if isinstance(x, OnCard)]
+    tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+    there = [x for x in tensors if isinstance(x, OnCard)]
     named = None if kwargs.get("device") is None else torch.device(kwargs["device"]).type
     if named == "meta" and (there or Seen.working):
         named = "cuda"
@@ -234,21 +234,21 @@ def run(func: Any, args: Any, kwargs: Any) -> Any:
     if func in COPIES:
         where = "cuda" if isinstance(args[0], OnCard) else "cpu"
     elif there and func is not aten._to_copy.default:
-        checked = tree_leaves(args[2:]) if func in INDEXED and isinstance(args[0], OnCard) else given
+        checked = tree_leaves(args[2:]) if func in INDEXED and isinstance(args[0], OnCard) else tensors
         if any(isinstance(x, Tensor) and not isinstance(x, OnCard) and x.dim() for x in checked):
             raise RuntimeError(f"{func}: expected all tensors to be on the same device, found cuda:0 and cpu")
     is_read = where == "cpu" or func is aten._local_scalar_dense.default
     if there and (is_read or _must_wait(func, args)):
         _wait()
-    same = {id(x.own): x for x in there}
+    same = {id(x.host): x for x in there}
 
     def out(x: Any) -> Any:
         if not isinstance(x, Tensor) or isinstance(x, OnCard) or where != "cuda":
             return x
         return same[id(x)] if id(x) in same else OnCard(x)
 
-    own = tree_map(lambda x: x.own if isinstance(x, OnCard) else x, (args, kwargs))
-    return tree_map(out, func(*own[0], **own[1]))
+    cpu_inputs = tree_map(lambda x: x.host if isinstance(x, OnCard) else x, (args, kwargs))
+    return tree_map(out, func(*cpu_inputs[0], **cpu_inputs[1]))
 
 
 def _indices(key: Any) -> Any:
@@ -283,10 +283,10 @@ def _pin(tensor: Tensor) -> Tensor:
     return pinned
 
 
-def _copy_later(own: Tensor) -> Tensor:
+def _copy_later(host: Tensor) -> Tensor:
     """Returns a copy on the CPU that has its values when the card has been waited for."""
-    copy = torch.full_like(own.detach(), torch.nan if own.is_floating_point() else 0)
-    Seen._under_way.append((copy, own.detach().clone()))
+    copy = torch.full_like(host.detach(), torch.nan if host.is_floating_point() else 0)
+    Seen._under_way.append((copy, host.detach().clone()))
     return copy
 
 

@@ -196,17 +196,16 @@ class FakeVllm:
     ) -> list[dict[str, Any]]:
         if len(ids) > 128:
             raise Refusal(400, "logprob_token_ids has more than 128 ids")
-        found = self.reader.read_nodes([NodeQuery(adapters, prompt, ids) for prompt in prompts])
+        rows = self.reader.read_nodes([NodeQuery(adapters, prompt, ids) for prompt in prompts])
         if len(ids) < 20:
-            found = [row - self.drift * np.arange(len(row)) for row in found]
+            rows = [row - self.drift * np.arange(len(row)) for row in rows]
         if self.mode == "raw_logits":
-            found = [row + 7.0 for row in found]
+            rows = [row + 7.0 for row in rows]
         if self.mode == "processed_logprobs":
-            found = [row / temperature for row in found]  # up to a constant
-            found = [row - np.logaddexp.reduce(row) * (temperature != 1.0) for row in found]
+            rows = [row / temperature for row in rows]  # up to a constant
+            rows = [row - np.logaddexp.reduce(row) * (temperature != 1.0) for row in rows]
         tops = [
-            {f"token_id:{token}": float(value) for token, value in zip(ids, row, strict=True)}
-            for row in found
+            {f"token_id:{token}": float(value) for token, value in zip(ids, row, strict=True)} for row in rows
         ]
         return [{"logprobs": {"top_logprobs": [top], "token_logprobs": [0.0]}} for top in tops]
 
@@ -330,21 +329,21 @@ TEXTS = ["x", "seat 0", "y", "z"]
 @contextmanager
 def serving() -> Iterator[MakeServer]:
     """Yields a function that makes a server, which ends with the context."""
-    made: list[FakeVllm] = []
+    servers: list[FakeVllm] = []
 
     def make(**settings: Any) -> FakeVllm:
-        made.append(FakeVllm(**settings))
-        return made[-1]
+        servers.append(FakeVllm(**settings))
+        return servers[-1]
 
     yield make
-    for server in made:
+    for server in servers:
         server.stop()
 
 
 @contextmanager
 def plugging(prompt: str, **fixed: Any) -> Iterator[Plug]:
     """Yields a function that makes a policy sample from servers, which are compared with it on a prompt."""
-    made: list[VllmSampler] = []
+    samplers: list[VllmSampler] = []
 
     def plug(policy: LLMPolicy, *servers: Any, **settings: Any) -> VllmSampler:
         writes = policy.decode == "text"
@@ -355,11 +354,11 @@ def plugging(prompt: str, **fixed: Any) -> Iterator[Plug]:
             [server.url for server in servers], policy.engine, policy.adapters, policy.lora_settings,
             policy.prompts([prompt])[0], needs, **fixed | settings,
         )  # fmt: skip
-        made.append(policy.sampler)
+        samplers.append(policy.sampler)
         return policy.sampler
 
     yield plug
-    for sampler in made:
+    for sampler in samplers:
         sampler.close()
 
 

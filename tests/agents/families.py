@@ -54,43 +54,45 @@ MERGES = (("1", "2"), ("12", "3"), ("B", "e"), ("Be", "t"))
 def byte_level(digits: str, special: Sequence[str], **named: str) -> Any:
     """Returns a byte-level tokenizer whose words have ``digits`` digits, a quantifier."""
     tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *(a + b for a, b in MERGES)]
-    own = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, list(MERGES)))
-    own.normalizer = normalizers.NFC()
-    own.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, list(MERGES)))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(WORDS % digits), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    own.decoder = decoders.ByteLevel()
-    return wrapped(own, special, named)
+    tokenizer.decoder = decoders.ByteLevel()
+    return wrapped(tokenizer, special, named)
 
 
 def pieces(special: Sequence[str], **named: str) -> Any:
     """Returns a tokenizer in the shape of Gemma's: spaces are letters, unknown letters bytes, lines added."""
     letters = [*(c for c in string.printable if not c.isspace()), "\n", "▁", "Be", "Bet"]
     tokens = [*special, *(f"<0x{byte:02X}>" for byte in range(256)), *letters]
-    own = Tokenizer(
+    tokenizer = Tokenizer(
         models.BPE(
             {token: i for i, token in enumerate(tokens)}, list(MERGES[2:]), byte_fallback=True, fuse_unk=True,
             unk_token="<unk>",
         )
     )  # fmt: skip
-    own.normalizer = normalizers.Replace(" ", "▁")
-    own.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
-    own.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
-    own.add_tokens([AddedToken("\n" * count, normalized=False) for count in (1, 2, 3)])
-    return wrapped(own, special, named)
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    tokenizer.add_tokens([AddedToken("\n" * count, normalized=False) for count in (1, 2, 3)])
+    return wrapped(tokenizer, special, named)
 
 
-def wrapped(own: Tokenizer, special: Sequence[str], named: Mapping[str, str]) -> Any:
+def wrapped(tokenizer: Tokenizer, special: Sequence[str], named: Mapping[str, str]) -> Any:
     """Returns the tokenizer as transformers has it; it begins texts with its BOS, if it has one."""
-    own.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in special])
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in special])
     if bos := named.get("bos_token"):
-        own.post_processor = processors.TemplateProcessing(
-            single=f"{bos} $A", special_tokens=[(bos, own.token_to_id(bos))]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{bos} $A", special_tokens=[(bos, tokenizer.token_to_id(bos))]
         )
-    return PreTrainedTokenizerFast(tokenizer_object=own, model_max_length=4096, **named)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=4096, **named)
 
 
 def chatml() -> Any:

@@ -46,17 +46,17 @@ class State(NamedTuple):
 def states(game: str, count: int) -> list[State]:
     """Returns the first distinct states of games between random players."""
     env = gym.make("game_gym:GameSpiel-v0", game=game, opponent="random", rules=False)
-    generator, found = np.random.default_rng(0), {}
+    generator, states_by_prompt = np.random.default_rng(0), {}
     for seed in range(100 * count):
         prompt, info = env.reset(seed=seed)
         over = False
         while not over:
-            found[prompt] = State(game, str(prompt), tuple(info["legal_actions"]))
+            states_by_prompt[prompt] = State(game, str(prompt), tuple(info["legal_actions"]))
             prompt, _, terminated, truncated, info = env.step(int(generator.choice(info["legal_actions"])))
             over = terminated or truncated
-        if len(found) >= count:
+        if len(states_by_prompt) >= count:
             break
-    return list(found.values())[:count]
+    return list(states_by_prompt.values())[:count]
 
 
 class Read(NamedTuple):
@@ -83,8 +83,8 @@ def divergences(a: Read, b: Read) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
 
 def main() -> None:
     asked = [states(game, count) for game, count in GAMES.items()]
-    own = policy()
-    sixteen = [read(own, some) for some in asked]
+    reference = policy()
+    sixteen = [read(reference, some) for some in asked]
     for name, settings in OTHERS.items():
         other, cells = policy(**settings), []
         for some, expected in zip(asked, sixteen, strict=True):

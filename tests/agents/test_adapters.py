@@ -185,10 +185,10 @@ def test_what_a_small_layer_computes_and_learns_is_what_peft_does() -> None:
         layer.__class__ = PeftLinear
     one, other = logits_of(ours), logits_of(plain)
     assert (one - other).norm() < 1e-6 * other.norm() and not torch.equal(one, other)
-    found, expected = gradients(ours), gradients(plain)
-    assert found.keys() == expected.keys()
+    grads, expected = gradients(ours), gradients(plain)
+    assert grads.keys() == expected.keys()
     for name, gradient in expected.items():
-        assert (found[name] - gradient).norm() < 1e-5 * gradient.norm(), name
+        assert (grads[name] - gradient).norm() < 1e-5 * gradient.norm(), name
     with ours.disable_adapter():
         assert torch.equal(logits_of(ours), logits_of(load_base(ModelSettings(), "cpu", 0)))
     ours.merge_adapter()

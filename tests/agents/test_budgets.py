@@ -153,11 +153,11 @@ def test_freed_blocks_between_others_go_back_once_a_minute(monkeypatch: pytest.M
     for later, goes_back in ((0, True), (59.9, False), (60, True), (100, False), (120, True)):
         monkeypatch.setattr(time, "monotonic", lambda later=later: now + later)
         blocks = [np.ones(100_000, dtype=np.int8) for _ in range(4000)]
-        kept = blocks[99::100]
+        survivors = blocks[99::100]
         full = resident()
         del blocks
         memory.give_back()
-        assert len(kept) == 40 and (full - resident() > 300_000_000) == goes_back
+        assert len(survivors) == 40 and (full - resident() > 300_000_000) == goes_back
 
 
 FAULTS = """
@@ -180,9 +180,9 @@ print(given_back, faults())
 @ON_GLIBC
 def test_kept_blocks_are_used_again() -> None:
     """20 times 40 MB, above the 32 MiB that glibc may keep by itself; a fault is of a page, or of 2 MiB."""
-    found = subprocess.run([sys.executable, "-c", FAULTS], check=True, capture_output=True, text=True)
-    given_back, kept = map(int, found.stdout.split())
-    assert given_back >= 20 * 40_000_000 // (1 << 21) and kept < given_back / 10
+    process = subprocess.run([sys.executable, "-c", FAULTS], check=True, capture_output=True, text=True)
+    given_back, faults = map(int, process.stdout.split())
+    assert given_back >= 20 * 40_000_000 // (1 << 21) and faults < given_back / 10
 
 
 def test_small_models_on_the_cpu_keep_freed_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,20 +198,20 @@ def test_small_models_on_the_cpu_keep_freed_memory(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.memory
 @pytest.mark.sample
-@pytest.mark.parametrize("given", [False, True])
-def test_objects_that_are_set_aside(given: bool) -> None:
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_objects_that_are_set_aside(is_frozen: bool) -> None:
     """Collections skip the objects from before the context, and find new ones. A caller's own stay aside."""
     gc.unfreeze()
     try:
-        if given:
+        if is_frozen:
             gc.freeze()
-        before, kept = gc.get_freeze_count(), [[] for _ in range(1000)]
+        before, lists = gc.get_freeze_count(), [[] for _ in range(1000)]
         with memory.setting_aside():
-            assert gc.get_freeze_count() >= before + len(kept)
+            assert gc.get_freeze_count() >= before + len(lists)
             ring: list[Any] = []
             ring.append(ring)
             del ring
             assert gc.collect() >= 1
-        assert (gc.get_freeze_count() > 0) is given
+        assert (gc.get_freeze_count() > 0) is is_frozen
     finally:
         gc.freeze()  # as the tests' own configuration does

@@ -23,10 +23,10 @@ LEGAL: list[tuple[int, ...]] = [(0, 1, 2), (1, 12, 123), (7,)]
 
 def learner(device: str, decode: str, reading: str, **kwargs: Any) -> LLMPPO:
     policy = {"lora": {"r": 4}, "model": {"reading": reading, **kwargs.pop("model", {})}}
-    given = {"batch_size": 2, "mini_batch_size": 16, "ppo_epochs": 2} | kwargs
+    settings = {"batch_size": 2, "mini_batch_size": 16, "ppo_epochs": 2} | kwargs
     model = make_ppo(
         Stairs if decode == "choice" else lambda: Echo(3), device=device, policy_kwargs=policy,
-        max_new_tokens=3, total_steps=1, average_decay=0.9, magnet_coef=0.1, **given,
+        max_new_tokens=3, total_steps=1, average_decay=0.9, magnet_coef=0.1, **settings,
     )  # fmt: skip
     randomise(model.policy, 0.02)
     Seen.working = device == "cuda"
@@ -44,14 +44,14 @@ def test_a_run_on_a_card_is_that_on_the_cpu(decode: str, reading: str) -> None:
     """A step of play and update, with a magnet and an average. Only attention takes another kernel."""
     expected = learner("cpu", decode, reading, ppo_epochs=1).learn()
     with card():
-        found = learner("cuda", decode, reading, ppo_epochs=1).learn()
-        assert {str(p.device) for p in found.policy.parameters()} == {"cuda:0"}
-        moments = [state["exp_avg"] for state in found.policy.optimizer.state.values()]
+        model = learner("cuda", decode, reading, ppo_epochs=1).learn()
+        assert {str(p.device) for p in model.policy.parameters()} == {"cuda:0"}
+        moments = [state["exp_avg"] for state in model.policy.optimizer.state.values()]
         assert moments and all(isinstance(moment, OnCard) for moment in moments)
         difference = max(
-            float((a - b).abs().max()) for a, b in zip(weights_of(expected), weights_of(found), strict=True)
+            float((a - b).abs().max()) for a, b in zip(weights_of(expected), weights_of(model), strict=True)
         )
-    assert found.num_timesteps == expected.num_timesteps
+    assert model.num_timesteps == expected.num_timesteps
     assert difference < 1e-4  # Adam's steps are of 1e-3
 
 
@@ -63,14 +63,14 @@ def test_all_ways_to_ask_a_policy() -> None:
     with card():
         policy, masks = make_policy(**settings, device="cuda"), masks_of(LEGAL)
         Seen.working = True
-        found = policy.distribution(TEXTS, LEGAL)
+        distributions = policy.distribution(TEXTS, LEGAL)
         assert policy.predict(TEXTS, action_masks=masks)[0].shape == (3,)
         best, _ = policy.predict(TEXTS, deterministic=True, action_masks=masks)
         assert policy.predict_values(TEXTS).shape == (3, 1)
         assert policy.get_distribution(TEXTS, masks).probs.shape == masks.shape
         values, log_probs, _ = policy.evaluate_actions(TEXTS, best, masks)
         assert isinstance(values, OnCard) and isinstance(log_probs, OnCard)
-    assert all(np.allclose(one, other, atol=1e-5) for one, other in zip(expected, found, strict=True))
+    assert all(np.allclose(one, other, atol=1e-5) for one, other in zip(expected, distributions, strict=True))
     assert best.tolist() == [legal[int(p.argmax())] for legal, p in zip(LEGAL, expected, strict=True)]
 
 
@@ -90,18 +90,18 @@ def test_random_weights_are_drawn_on_the_card(tmp_path: Path) -> None:
 def test_cudnn_attention_is_off_as_long_as_a_policy_lives(before: bool) -> None:
     """With masks it can give NaN. It is the process's switch: only the last policy gives it back."""
     gc.collect()  # policies of other tests
-    found = torch.backends.cuda.cudnn_sdp_enabled
+    is_enabled = torch.backends.cuda.cudnn_sdp_enabled
     torch.backends.cuda.enable_cudnn_sdp(before)
     try:
         make_policy()
-        assert found() is before  # the CPU has no need
+        assert is_enabled() is before  # the CPU has no need
         with card():
             policies = [make_policy(device="cuda") for _ in range(2)]
             while policies:
-                assert found() is False
+                assert is_enabled() is False
                 policies.pop()
                 gc.collect()
-        assert found() is before
+        assert is_enabled() is before
     finally:
         torch.backends.cuda.enable_cudnn_sdp(True)
 
@@ -142,8 +142,8 @@ def test_sampling_waits_once_per_forward_and_for_the_critic() -> None:
             assert depths > 1 and seen.waits.total() == (1 if at_once else depths) + 1
         writer = learner("cuda", "text", "shared").policy
         seen.waits.clear()
-        found = writer.decide(TEXTS, None, same_noise(0.5, 3))
-        assert seen.waits.total() == max(len(decision.tokens) for decision in found) + 1
+        replies = writer.decide(TEXTS, None, same_noise(0.5, 3))
+        assert seen.waits.total() == max(len(decision.tokens) for decision in replies) + 1
 
 
 @pytest.mark.trains
@@ -163,7 +163,7 @@ def test_a_checkpoint_goes_from_a_card_to_the_cpu_and_back(tmp_path: Path) -> No
     checkpoint.load(here, folder)
     assert all(torch.equal(one, other) for one, other in zip(trained, weights_of(here), strict=True))
     state = here.policy.optimizer.state_dict()["state"]
-    assert {moment.device.type for own in state.values() for moment in own.values()} == {"cpu"}
+    assert {moment.device.type for moments in state.values() for moment in moments.values()} == {"cpu"}
 
 
 @pytest.mark.trains

@@ -36,7 +36,7 @@ def state_of(model: LLMPPO) -> dict[str, torch.Tensor]:
     """Returns the learner's weights and optimizer state, by name."""
     moments = model.policy.optimizer.state_dict()["state"]
     return model.policy.state_dict() | {
-        f"optimizer.{i}.{name}": value for i, own in moments.items() for name, value in own.items()
+        f"optimizer.{i}.{name}": value for i, state in moments.items() for name, value in state.items()
     }
 
 
@@ -60,11 +60,11 @@ def test_budgets_and_the_lowered_rate_go_on(tmp_path: Path) -> None:
     assert (budgets.tokens_per_forward, budgets.tokens_per_backward) == (8192, 1000)
     assert (copy.backoff, copy.skipped.in_a_row) == (model.backoff, 1)
     # Steps 5, 5 and 4 are one trouble; step 6 is the next. The factor halves every time.
-    backoff, found = Backoff(), []
+    backoff, backoffs = Backoff(), []
     for step in (5, 5, 4, 6):
         backoff = backoff.after(step)
-        found.append((backoff.rate_factor, backoff.step, backoff.halvings))
-    assert found == [(1 / 2, 5, 1), (1 / 4, 5, 2), (1 / 8, 5, 3), (1 / 16, 6, 1)]
+        backoffs.append((backoff.rate_factor, backoff.step, backoff.halvings))
+    assert backoffs == [(1 / 2, 5, 1), (1 / 4, 5, 2), (1 / 8, 5, 3), (1 / 16, 6, 1)]
 
 
 def fake(run: Path, *steps: int) -> list[Path]:
@@ -113,14 +113,14 @@ def test_checkpoints_are_ordered_by_number_not_by_name(
 
 
 def test_prune_keeps_the_newest(tmp_path: Path) -> None:
-    made = fake(tmp_path, 1, 2, 3, 4)
+    folders = fake(tmp_path, 1, 2, 3, 4)
     checkpoint.prune(tmp_path, 5)
-    assert checkpoint.checkpoints(tmp_path) == made
+    assert checkpoint.checkpoints(tmp_path) == folders
     (tmp_path / "checkpoints" / ".step-000000.removed").mkdir()  # what a kill has left
     checkpoint.prune(tmp_path, 2)
-    assert sorted((tmp_path / "checkpoints").iterdir()) == made[2:]
+    assert sorted((tmp_path / "checkpoints").iterdir()) == folders[2:]
     checkpoint.remove_after(tmp_path, 3)
-    assert sorted((tmp_path / "checkpoints").iterdir()) == [made[2]]
+    assert sorted((tmp_path / "checkpoints").iterdir()) == [folders[2]]
 
 
 def test_the_adapters_load_with_plain_peft_as_their_card_says(tmp_path: Path) -> None:
@@ -199,10 +199,10 @@ def test_a_checkpoint_that_is_pruned_while_it_is_read_gives_way_to_the_next(
     old = checkpoint.save(trained, tmp_path)
     load_policy = checkpoint.load_policy
 
-    def prune_first(policy: LLMPolicy, found: Path) -> None:
-        if found == old:
+    def prune_first(policy: LLMPolicy, folder: Path) -> None:
+        if folder == old:
             old.rename(old.with_name("step-000099"))
-        load_policy(policy, found)
+        load_policy(policy, folder)
 
     monkeypatch.setattr(checkpoint, "load_policy", prune_first)
     assert checkpoint.load_newest(trained.policy, tmp_path).name == "step-000099"

@@ -73,7 +73,7 @@ def whole_tree(policy: LLMPolicy, text: str, legal: Legal) -> Whole:
     padded = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
     attended = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
     logits = policy.model(input_ids=padded, attention_mask=attended).logits
-    found = []
+    triples = []
     for i, answer in enumerate(answers):
         log_prob, mass, answer_mass = torch.zeros(3)
         for depth in range(len(answer)):
@@ -84,8 +84,8 @@ def whole_tree(policy: LLMPolicy, text: str, legal: Legal) -> Whole:
             if len(next_tokens) > 1:
                 log_prob = log_prob + unmasked[answer[depth]] - legal_mass
                 mass = mass + legal_mass
-        found.append((log_prob, mass, answer_mass))
-    return Whole(*(torch.stack(column) for column in zip(*found, strict=True)))
+        triples.append((log_prob, mass, answer_mass))
+    return Whole(*(torch.stack(column) for column in zip(*triples, strict=True)))
 
 
 @pytest.fixture(scope="module")
@@ -248,8 +248,8 @@ def test_entropy_and_divergence_are_right_on_average(policy: LLMPolicy, legal: L
 
 
 def gradients(policy: LLMPolicy, loss: Tensor) -> list[Tensor]:
-    found = torch.autograd.grad(loss, policy.adapter_parameters(), allow_unused=True)
-    return [g for g in found if g is not None]
+    grads = torch.autograd.grad(loss, policy.adapter_parameters(), allow_unused=True)
+    return [g for g in grads if g is not None]
 
 
 def test_gradients_are_those_of_brute_force(policy: LLMPolicy) -> None:

@@ -73,20 +73,20 @@ def test_a_template_that_takes_too_much_is_named(name: str, monkeypatch: pytest.
 
 def test_a_date_in_a_prompt_stays_the_same() -> None:
     """A run that is resumed on another day goes on with the same prompts."""
-    own = llama("{1}")
-    own.chat_template = own.chat_template.replace("%d %b %Y", "%A, %d %B %Y, %d.%m.%y")
-    assert "\n\nToday: Friday, 26 July 2024, 26.07.24<|eot_id|>" in ChatCodec(own).prompt_text("x")
+    hf_tokenizer = llama("{1}")
+    hf_tokenizer.chat_template = hf_tokenizer.chat_template.replace("%d %b %Y", "%A, %d %B %Y, %d.%m.%y")
+    assert "\n\nToday: Friday, 26 July 2024, 26.07.24<|eot_id|>" in ChatCodec(hf_tokenizer).prompt_text("x")
 
 
 def test_an_answer_is_its_digits_and_the_end_of_the_turn() -> None:
-    own = load_tokenizer(ModelSettings())
-    codec = ChatCodec(own)
-    one, two = (own.convert_tokens_to_ids(digit) for digit in "12")
-    assert codec.encode_action(12) == (one, two, own.eos_token_id)
-    assert codec.end_of_turn == own.convert_tokens_to_ids("<|im_end|>")
-    assert codec.pad == own.convert_tokens_to_ids("<|endoftext|>")
+    hf_tokenizer = load_tokenizer(ModelSettings())
+    codec = ChatCodec(hf_tokenizer)
+    one, two = (hf_tokenizer.convert_tokens_to_ids(digit) for digit in "12")
+    assert codec.encode_action(12) == (one, two, hf_tokenizer.eos_token_id)
+    assert codec.end_of_turn == hf_tokenizer.convert_tokens_to_ids("<|im_end|>")
+    assert codec.pad == hf_tokenizer.convert_tokens_to_ids("<|endoftext|>")
     for action in (0, 7, 123, 4673):
-        together = own(f"{codec.prompt_text('x')}{action}<|im_end|>", add_special_tokens=False)
+        together = hf_tokenizer(f"{codec.prompt_text('x')}{action}<|im_end|>", add_special_tokens=False)
         assert codec.encode_prompt("x") + codec.encode_action(action) == tuple(together["input_ids"])
     copy = pickle.loads(pickle.dumps(codec))
     assert copy.encode_prompt("x") == codec.encode_prompt("x")
@@ -99,10 +99,10 @@ def test_tokens_that_depend_on_what_is_before_them_are_refused() -> None:
 
     "\\n" and "a" merge, "\\n" and "b" do not; neither is a digit.
     """
-    own = tokenizer()
-    own.backend_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("_", prepend_scheme="always")
+    hf_tokenizer = tokenizer()
+    hf_tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("_", prepend_scheme="always")
     for wrong, message in (
-        (own, r"digits \['0', .* are not one token each"),
+        (hf_tokenizer, r"digits \['0', .* are not one token each"),
         (tokenizer(eos_token=None), "names no eos_token"),
         (llama(), r"tokenises '12' .* splits digits .*, or env\.answer: name"),
         (tokenizer(("1", "2")), "tokenises '12' after a prompt otherwise than"),
@@ -136,15 +136,19 @@ def test_the_tokens_are_those_of_transformers_and_a_turn_ends_as_the_template_en
     """It adds no second BOS either; the template of Llama 3's shape writes the date, so its day is set."""
     make, closing, padding = SHAPES[shape]
     codec = ChatCodec(make())
-    own = codec.tokenizer
-    assert own.convert_ids_to_tokens([codec.end_of_turn, codec.pad]) == [closing, padding]
+    hf_tokenizer = codec.tokenizer
+    assert hf_tokenizer.convert_ids_to_tokens([codec.end_of_turn, codec.pad]) == [closing, padding]
     assert codec.encode_action(12)[-1] == codec.end_of_turn
-    own.chat_template = own.chat_template.replace("strftime_now('%d %b %Y')", "'26 Jul 2024'")
+    hf_tokenizer.chat_template = hf_tokenizer.chat_template.replace(
+        "strftime_now('%d %b %Y')", "'26 Jul 2024'"
+    )
     for text in ("seat 0\n\nlegal 1 12", "Bet on it", "é ♣"):
         chat = [{"role": "user", "content": text}]
-        whole = own.apply_chat_template(chat, tokenize=True, add_generation_prompt=True, return_dict=False)
+        whole = hf_tokenizer.apply_chat_template(
+            chat, tokenize=True, add_generation_prompt=True, return_dict=False
+        )
         assert codec.encode_prompt(text) == tuple(whole)
-        assert whole.count(own.bos_token_id) == (shape in ("llama", "gemma"))
+        assert whole.count(hf_tokenizer.bos_token_id) == (shape in ("llama", "gemma"))
 
 
 @pytest.mark.parametrize(
@@ -179,8 +183,10 @@ def test_all_prompts_end_alike() -> None:
 
     A template that ends no turn leaves it to eos.
     """
-    own = tokenizer(template=TEMPLATE.replace("<e>", ""))
-    assert ChatCodec(own).end_of_turn == ChatCodec(own).pad == own.eos_token_id == 0
+    hf_tokenizer = tokenizer(template=TEMPLATE.replace("<e>", ""))
+    assert (
+        ChatCodec(hf_tokenizer).end_of_turn == ChatCodec(hf_tokenizer).pad == hf_tokenizer.eos_token_id == 0
+    )
     ends = TEMPLATE.replace("{{ 'assistant", "{{ messages[0].content[:1] + 'assistant")
     codec = ChatCodec(tokenizer(template=ends))
     assert codec.prompt_text("an ace").endswith("aassistant\n")
@@ -195,33 +201,33 @@ def test_all_prompts_end_alike() -> None:
 def test_a_text_brings_no_control_tokens(shape: str) -> None:
     """The text can end no turn, begin none and pad nothing, and is read as it is."""
     codec = ChatCodec(SHAPES[shape][0]())
-    own = codec.tokenizer
-    spelt = [token for token, _ in sorted(own.get_added_vocab().items()) if not token.isspace()]
+    hf_tokenizer = codec.tokenizer
+    spelt = [token for token, _ in sorted(hf_tokenizer.get_added_vocab().items()) if not token.isspace()]
     text = "x" + "".join(spelt) + "\n" + " ".join(spelt) + spelt[0][:1] + spelt[0] + " y"
-    special = {index for index, token in own.added_tokens_decoder.items() if token.special}
+    special = {index for index, token in hf_tokenizer.added_tokens_decoder.items() if token.special}
     tokens, plain = codec.encode_prompt(text), codec.encode_prompt("x y")
     assert [t for t in tokens if t in special] == [t for t in plain if t in special]
-    assert own.decode(tokens) == codec.prompt_text(text)
+    assert hf_tokenizer.decode(tokens) == codec.prompt_text(text)
     *answer, end = codec.encode_answer(spelt[0])
-    assert end == codec.end_of_turn and not set(answer) & special and own.decode(answer) == spelt[0]
+    assert end == codec.end_of_turn and not set(answer) & special and hf_tokenizer.decode(answer) == spelt[0]
 
 
 def test_control_tokens_that_a_template_names_trims_or_cannot_cut() -> None:
     """``<think>`` is not special in Qwen3; ``<b>`` is neither special nor named, and stays one token."""
-    own = chatml()
-    own.chat_template = CHATML + "{% if add_generation_prompt %}<think>\n\n</think>\n\n{% endif %}"
-    own.add_tokens(["<think>", "</think>", "<b>"])
-    think, close, bold = own.convert_tokens_to_ids(["<think>", "</think>", "<b>"])
-    tokens = ChatCodec(own).encode_prompt("a <think> b </think> <b>")
+    hf_tokenizer = chatml()
+    hf_tokenizer.chat_template = CHATML + "{% if add_generation_prompt %}<think>\n\n</think>\n\n{% endif %}"
+    hf_tokenizer.add_tokens(["<think>", "</think>", "<b>"])
+    think, close, bold = hf_tokenizer.convert_tokens_to_ids(["<think>", "</think>", "<b>"])
+    tokens = ChatCodec(hf_tokenizer).encode_prompt("a <think> b </think> <b>")
     assert (tokens.count(think), tokens.count(close), tokens.count(bold)) == (1, 1, 1)
     codec = ChatCodec(llama("{1}"))
     ends = codec.tokenizer("<|end_header_id|>\n\n<", add_special_tokens=False)["input_ids"]
     tokens = codec.encode_prompt("\n <|eot_id|> \n")
     assert any(tokens[i : i + len(ends)] == tuple(ends) for i in range(len(tokens)))
     assert tokens == codec.encode_prompt("<|eot_id|>")
-    own = tokenizer()
-    own.add_special_tokens({"additional_special_tokens": ["§"]})
-    codec = ChatCodec(own)
+    hf_tokenizer = tokenizer()
+    hf_tokenizer.add_special_tokens({"additional_special_tokens": ["§"]})
+    codec = ChatCodec(hf_tokenizer)
     for encode in (codec.encode_prompt, codec.encode_answer):
         with pytest.raises(TokenBoundaryError, match=r"a control token .* the control tokens are <e>, §"):
             encode("a § b")
@@ -239,10 +245,10 @@ def test_a_prompt_longer_than_the_model_reads_is_an_error() -> None:
     assert len(codec.encode_prompt("x" * (4096 - 19))) == 4096
     with pytest.raises(PromptLengthError, match=r"of 4078 characters has 4097 tokens .* at most 4096"):
         codec.encode_prompt("x" * (4097 - 19))
-    own = chatml()
-    own.model_max_length = 200_000
+    hf_tokenizer = chatml()
+    hf_tokenizer.model_max_length = 200_000
     for text in ("x" * 100_000, " 12\n" * 25_000):
-        assert len(ChatCodec(own).encode_prompt(text)) == 100_019
+        assert len(ChatCodec(hf_tokenizer).encode_prompt(text)) == 100_019
 
 
 def test_prompts_are_kept_up_to_a_number_of_tokens() -> None:

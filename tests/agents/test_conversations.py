@@ -41,14 +41,14 @@ THOUGHTLESS = "<think>\n\n</think>\n\n"
 
 
 def thinker(*, think: bool) -> ConversationCodec:
-    own = chatml()
-    own.chat_template = QWEN3
-    own.add_tokens(["<think>", "</think>"])
-    return ConversationCodec(ChatCodec(own, numbers=not think, think=think))
+    hf_tokenizer = chatml()
+    hf_tokenizer.chat_template = QWEN3
+    hf_tokenizer.add_tokens(["<think>", "</think>"])
+    return ConversationCodec(ChatCodec(hf_tokenizer, numbers=not think, think=think))
 
 
-def of(own: Any, **settings: Any) -> Callable[[], ConversationCodec]:
-    return lambda: ConversationCodec(ChatCodec(own(), **settings))
+def of(make_tokenizer: Any, **settings: Any) -> Callable[[], ConversationCodec]:
+    return lambda: ConversationCodec(ChatCodec(make_tokenizer(), **settings))
 
 
 EVERY = [
@@ -132,27 +132,27 @@ def test_qwen3_writes_an_empty_thought_before_a_new_answer_only_and_forgets_earl
 def test_a_written_reply_is_never_tokenised_again(make: Any) -> None:
     """Random tokens are hardly ever those that the tokenizer would choose for their text."""
     codec, rng = make(), random.Random(0)
-    own, other = codec.codec, 0
-    letters = [t for t in range(len(own.tokenizer)) if own.decode_reply((t,)).isalnum()]
+    chat, other = codec.codec, 0
+    letters = [t for t in range(len(chat.tokenizer)) if chat.decode_reply((t,)).isalnum()]
     for _ in range(20):
         tokens = tuple(rng.choice(letters) for _ in range(rng.randrange(1, 9)))
-        text = own.decode_reply(tokens)
-        other += own.encode_text(text) != tokens
-        for ended in (tokens, (*tokens, own.end_of_turn)):
+        text = chat.decode_reply(tokens)
+        other += chat.encode_text(text) != tokens
+        for ended in (tokens, (*tokens, chat.end_of_turn)):
             prompt = codec.encode(talk((ReplyText(text, ended),))).tokens
             begun = codec.encode(talk(())).tokens
-            assert prompt[: len(begun) + len(tokens) + 1] == (*begun, *tokens, own.end_of_turn)
-    assert other or own.name in ("'chatml'",) or len(own.tokenizer) < 300
+            assert prompt[: len(begun) + len(tokens) + 1] == (*begun, *tokens, chat.end_of_turn)
+    assert other or chat.name in ("'chatml'",) or len(chat.tokenizer) < 300
 
 
 def test_a_reply_whose_text_was_cut_elsewhere_is_tokenised_anew() -> None:
     """ "ab " is what was written, in the tokens "a" and "b ", and "ab" what was kept."""
     codec = ConversationCodec(ChatCodec(tokenizer(("b", " "))))
-    own = codec.codec
-    tokens = own.encode_text("ab ")
+    chat = codec.codec
+    tokens = chat.encode_text("ab ")
     assert len(tokens) == 2
     begun = codec.encode(talk(())).tokens
-    assert codec.encode(talk((ReplyText("ab", tokens),))).tokens[len(begun) :][:2] == own.encode_text("ab")
+    assert codec.encode(talk((ReplyText("ab", tokens),))).tokens[len(begun) :][:2] == chat.encode_text("ab")
 
 
 def sized(limit: int) -> ConversationCodec:
@@ -213,9 +213,9 @@ def test_conversations_that_are_refused() -> None:
         "{% for m in messages %}{{ m.role }}{{ ':' if m.role == 'assistant' else '\\n' }}"
         "{{ m.content }}<e>\\n{% endfor %}{% if add_generation_prompt %}assistant\\n{% endif %}"
     )
-    own = tokenizer((":", "1"), template=colon)
+    hf_tokenizer = tokenizer((":", "1"), template=colon)
     with pytest.raises(TokenBoundaryError, match="'12' within a conversation otherwise"):
-        ConversationCodec(ChatCodec(own)).encode(short(1))
+        ConversationCodec(ChatCodec(hf_tokenizer)).encode(short(1))
 
 
 any_codec = cache(of(chatml))

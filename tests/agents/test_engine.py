@@ -75,15 +75,17 @@ def test_checkpointed_layers_give_the_same_gradient(reading: str) -> None:
     """With gradients they run twice, without gradients once: three times in all, not two."""
     gradients, calls = [], []
     for checkpointing in (False, True):
-        made = make_policy(adapters=0.1, model={"reading": reading, "gradient_checkpointing": checkpointing})
-        layer = made.engine.transformer.layers[0].input_layernorm
+        policy = make_policy(
+            adapters=0.1, model={"reading": reading, "gradient_checkpointing": checkpointing}
+        )
+        layer = policy.engine.transformer.layers[0].input_layernorm
         count: list[int] = []
         layer.register_forward_hook(lambda *_, count=count: count.append(1))
-        made.engine.read(SEQUENCES, range(4), [0] * 4).square().sum().backward()
-        gradients.append(torch.cat([p.grad.flatten() for p in made.adapter_parameters()]))
-        made.set_training_mode(True)
+        policy.engine.read(SEQUENCES, range(4), [0] * 4).square().sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in policy.adapter_parameters()]))
+        policy.set_training_mode(True)
         with torch.no_grad():
-            made.engine.read(SEQUENCES, range(4), [0] * 4)
+            policy.engine.read(SEQUENCES, range(4), [0] * 4)
         calls.append(len(count))
     assert calls == [2, 3]
     assert torch.allclose(gradients[0], gradients[1], atol=1e-7) and gradients[0].norm() > 0
@@ -193,7 +195,7 @@ def test_probabilities_are_those_of_transformers(family: str, reading: str, tmp_
         window = policy.model.get_base_model().config.sliding_window
         assert len(policy.codec.encode_prompt(text)) > 2 * window
     legal = tuple(info["legal_actions"])
-    (own,) = policy.distribution([text], [legal])
+    (probs,) = policy.distribution([text], [legal])
     (reference,) = policy.distribution([text], [legal], adapters=BASE)
     base = load_base(policy.model_settings, "cpu", policy.seed)
     texts = map(str, legal) if policy.answer == "id" else text.names
@@ -211,5 +213,5 @@ def test_probabilities_are_those_of_transformers(family: str, reading: str, tmp_
         return chance
 
     assert reference == pytest.approx([chance(base, answer) for answer in answers], abs=1e-5)
-    assert own == pytest.approx([chance(policy.model, answer) for answer in answers], abs=1e-5)
-    assert np.abs(own - reference).max() > 1e-3
+    assert probs == pytest.approx([chance(policy.model, answer) for answer in answers], abs=1e-5)
+    assert np.abs(probs - reference).max() > 1e-3

@@ -83,9 +83,9 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(
             kept.prune(run, 1)
 
         killed = kill_before(number, save)
-        found = checkpoint.find(run)
-        assert is_whole(found) and kept.find_whole(run) == found
-        checkpoint.load(trained, found)
+        folder = checkpoint.find(run)
+        assert is_whole(folder) and kept.find_whole(run) == folder
+        checkpoint.load(trained, folder)
         assert trained.step in ((step,) if again else (step, step + 1))
         checkpoint.save(trained, run)  # what a kill has left is no obstacle
         trained.step = step
@@ -103,17 +103,17 @@ def test_a_kill_while_a_state_is_written_anew_leaves_it_whole(
     for number in range(1, 100):
         run = tmp_path / str(number)
         shutil.copytree(saved, run)
-        found = checkpoint.find(run)
+        folder = checkpoint.find(run)
 
-        def change(found: Path = found) -> None:
+        def change(folder: Path = folder) -> None:
             trained.backoff = trained.backoff.after(5)
-            checkpoint.save_state(trained, found)
+            checkpoint.save_state(trained, folder)
 
         killed = kill_before(number, change)
-        assert is_whole(found)
+        assert is_whole(folder)
         if not killed:
             break
-    state = json.loads((found / "state.json").read_text())
+    state = json.loads((folder / "state.json").read_text())
     assert 5 < number < 90 and state["backoff"]["halvings"] == 1
 
 

@@ -195,8 +195,8 @@ PROMPT = 19
 
 def saved(folder: Path, config: PretrainedConfig, tokenizer: Any = None) -> dict[str, Any]:
     """Writes a configuration with a tokenizer; returns the settings of a model drawn for it."""
-    own = chatml() if tokenizer is None else tokenizer
-    own.save_pretrained(folder)
+    tokenizer = chatml() if tokenizer is None else tokenizer
+    tokenizer.save_pretrained(folder)
     config.save_pretrained(folder)
     return {"model_name": str(folder), "random_weights": True}
 
@@ -271,10 +271,10 @@ def test_a_tokenizer_larger_than_the_embedding_and_a_bidirectional_model(tmp_pat
     with pytest.raises(ModelError, match=message):
         policy(saved(tmp_path, gpt2(64, vocabulary=250)), "c_attn")
     # A control token that no text gives needs none: Gemma 3's tokenizer ends with one for images.
-    own = gemma()
-    known = len(own)
-    own.add_special_tokens({"additional_special_tokens": ["<image_soft_token>"]})
-    model = saved(tmp_path / "gemma", Qwen2Config(vocab_size=known, **GATED), own)
+    tokenizer = gemma()
+    known = len(tokenizer)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<image_soft_token>"]})
+    model = saved(tmp_path / "gemma", Qwen2Config(vocab_size=known, **GATED), tokenizer)
     assert policy(model, "q_proj").prompts(["<image_soft_token>"])[0] < (known,) * 1000
     config = BertConfig(vocab_size=300, intermediate_size=64, is_decoder=False, **SMALL)
     with pytest.raises(ModelError, match=r"is bidirectional \(bert\)"):

@@ -61,19 +61,19 @@ def model_of(
 # -- activations ---------------------------------------------------------------------------------------------
 
 
-def kept(model: Any, tokens: int) -> int:
+def count_kept_bytes(model: Any, tokens: int) -> int:
     """Returns the bytes that autograd keeps of a forward, each storage counted once, without parameters."""
     engine = make_engine(add_adapters(model, LoraSettings(r=4), 0), "shared")
-    own = {t.untyped_storage().data_ptr() for t in [*model.parameters(), *model.buffers()]}
-    found: dict[int, torch.Tensor] = {}
+    parameters = {t.untyped_storage().data_ptr() for t in [*model.parameters(), *model.buffers()]}
+    tensors: dict[int, torch.Tensor] = {}
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
-        found.setdefault(tensor.untyped_storage().data_ptr(), tensor)
+        tensors.setdefault(tensor.untyped_storage().data_ptr(), tensor)
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         engine.read([tuple(i % 50 for i in range(tokens))] * 2, [0], [0])  # twice, or it is read alone
-    return sum(t.untyped_storage().nbytes() for pointer, t in found.items() if pointer not in own)
+    return sum(t.untyped_storage().nbytes() for pointer, t in tensors.items() if pointer not in parameters)
 
 
 @pytest.mark.parametrize("kind", ["float32", "bfloat16", "float16", "bfloat16 4", "bfloat16 8"])
@@ -82,9 +82,9 @@ def test_a_layer_keeps_what_the_formula_says(family: str, kind: str) -> None:
     """The third layer's share, of a row of one tile: each token gathers the keys of ``TILE`` tokens."""
     dtype, _, bits = kind.partition(" ")
     sizes = {"num_key_value_heads": 2}
-    made = [model_of(family, layers, dtype, int(bits) if bits else None, **sizes) for layers in (2, 3)]
-    fewer, more = (kept(model, planned.TILE) for model, _ in made)
-    load = Load(made[0][1], dtype, int(bits) if bits else None, rank=4, prompt_tokens=0)
+    models = [model_of(family, layers, dtype, int(bits) if bits else None, **sizes) for layers in (2, 3)]
+    fewer, more = (count_kept_bytes(model, planned.TILE) for model, _ in models)
+    load = Load(models[0][1], dtype, int(bits) if bits else None, rank=4, prompt_tokens=0)
     expected = planned.TILE * sum(bytes_kept_per_token(load).values()) + cast_adapters(load)
     if family == "gemma3_text":
         expected += 4 * (4 * 128 + 2 * 32)  # 1 + the weight of each norm, in float32
@@ -152,19 +152,19 @@ def test_qwen3_4b_by_hand() -> None:
     Checkpointing keeps the layers' inputs and one layer.
     """
     load = Load(architecture_of("Qwen/Qwen3-4B"), gradient_checkpointing=True, tokens_per_backward=1000)
-    made, plain = plan(load), plan(replace(load, gradient_checkpointing=False))
-    assert made.weights == 2 * 4_022_468_096
+    memory, plain = plan(load), plan(replace(load, gradient_checkpointing=False))
+    assert memory.weights == 2 * 4_022_468_096
     trained = 33_030_144 + 2561
-    parts = (made.adapters, made.gradients, made.optimizer, made.on_disk, made.kept_on_disk)
+    parts = (memory.adapters, memory.gradients, memory.optimizer, memory.on_disk, memory.kept_on_disk)
     assert parts == (4 * trained, 4 * trained, 8 * trained, 12 * trained, 4 * 12 * trained)
-    assert made.cache == 2 * 2 * 1024 * (16_384 * 36 + 256 * 512)
+    assert memory.cache == 2 * 2 * 1024 * (16_384 * 36 + 256 * 512)
     norms, heads = 2 * (4 * 2560 + 4), 4 * (4096 + 1024 + 40)
     adapters = 2 * (16 * 7 + 2560 + 4096 + 2560 + 9728)
     attention = 2 * 2 * 4096 + 4 * 32 + 2 * 2 * 1024 * 5 + 2 * 640 * 4  # 640 keys: five tiles of 128
     layer = norms + heads + adapters + attention + 3 * 2 * 9728
     ends = 4 * 2560 + 2 * 2 * 128 + 640 * (8 + 1 + 4)
     cast = 2 * 33_030_144 // 36  # one layer's adapters in bfloat16
-    assert made.activations == 1000 * (36 * 2 * 2560 + layer + ends) + cast
+    assert memory.activations == 1000 * (36 * 2 * 2560 + layer + ends) + cast
     assert plain.activations == plain.activations_plain == 1000 * (36 * layer + ends) + 36 * cast
 
 
@@ -195,13 +195,13 @@ def test_tensors_of_a_gpu_stay_within_the_plan(preset: str, monkeypatch: pytest.
     engine = make_engine(model, "shared", Budgets(10**6), gradient_checkpointing=load.gradient_checkpointing)
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
     held = [*model.parameters(), *model.buffers(), *gradients]
-    made = plan(load)
+    memory = plan(load)
 
     prompts = prompts_of(load.tokens_per_backward, load.prompt_tokens)
     rows, last = list(range(len(prompts))), [load.prompt_tokens - 1] * len(prompts)
     with Live(held) as live:
         engine.logits(engine.read(prompts, rows, last)[: load.rows_backward]).logsumexp(-1).sum().backward()
-    expected = made.activations + max(made.backward, made.head)
+    expected = memory.activations + max(memory.backward, memory.head)
     assert live.peak <= expected <= 4 / 3 * live.peak
 
     prompts = prompts_of(load.tokens_per_forward, load.prompt_tokens)
@@ -209,14 +209,14 @@ def test_tensors_of_a_gpu_stay_within_the_plan(preset: str, monkeypatch: pytest.
         _, prefix = engine.prefill(prompts, cache=True)
         further = engine.extend(prefix, list(range(len(prompts))), [(7,)] * len(prompts))
         engine.logits(further).logsumexp(-1)
-    expected = made.cache + max(made.sampling, made.sampling_head)
+    expected = memory.cache + max(memory.sampling, memory.sampling_head)
     assert live.peak <= expected <= 4 / 3 * live.peak
 
 
-def prompts_of(tokens: int, length: int, own: int = 64) -> list[tuple[int, ...]]:
-    """Returns prompts of a length whose tree has that many tokens: ``own`` of each, the others shared."""
-    beginning = [1] * (length - own)
-    return [(*beginning, i, *[3] * (own - 1)) for i in range((tokens - len(beginning)) // own)]
+def prompts_of(tokens: int, length: int, tail: int = 64) -> list[tuple[int, ...]]:
+    """Returns prompts of a length whose tree has that many tokens: ``tail`` of each, the others shared."""
+    beginning = [1] * (length - tail)
+    return [(*beginning, i, *[3] * (tail - 1)) for i in range((tokens - len(beginning)) // tail)]
 
 
 # -- architectures -----------------------------------------------------------------------------------------

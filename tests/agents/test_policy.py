@@ -103,12 +103,12 @@ def test_sampling_and_scoring_by_name_agree(policy: LLMPolicy) -> None:
 
 def test_names_are_never_guessed() -> None:
     named = make_policy(answer="name")
-    for texts, given in (
+    for texts, count in (
         (TEXTS, "no"),
         ([NAMED[0], NAMED[2], NAMED[1]], "1"),
         ([*TEXTS[:1], *NAMED[1:]], "no"),
     ):
-        with pytest.raises(MissingNamesError, match=rf"{given} names came with the legal actions"):
+        with pytest.raises(MissingNamesError, match=rf"{count} names came with the legal actions"):
             named.get_distribution(texts, MASKS)
     with pytest.raises(MissingNamesError, match="no names"):
         named.predict("x", action_masks=MASKS[0])
@@ -197,7 +197,7 @@ def test_sampled_and_evaluated_alike_through_the_sb3_verbs(policy: LLMPolicy) ->
 
 def test_observations_and_masks_of_any_kind_of_one_and_of_several(policy: LLMPolicy) -> None:
     kinds = [MASKS.tolist(), torch.tensor(MASKS), *(MASKS.astype(kind) for kind in (np.int8, np.float32))]
-    assert all(policy.answers.legal_sets(given, 3) == LEGAL for given in kinds)
+    assert all(policy.answers.legal_sets(masks, 3) == LEGAL for masks in kinds)
     size = len(policy.codec.tokenizer)
     env = TokenObservation(Stairs(), policy.codec.encode_prompt, 128, size, policy.codec.pad)
     ids = np.stack([env.tokens(text) for text in TEXTS])
@@ -258,12 +258,12 @@ def test_half_precision_masks_in_single(dtype: str) -> None:
     legal = [(1, 2), tuple(range(10)), (1, 12, 123)]
     masks = masks_of(legal)
     decisions = policy.make_decisions(TEXTS, [1, 9, 12], masks)
-    given = policy.scorer.prepare(decisions, BASE, [np.arange(3)]).take(np.arange(3))
-    scored = policy.scorer.score(decisions, {BASE: given})
+    reference = policy.scorer.prepare(decisions, BASE, [np.arange(3)]).take(np.arange(3))
+    scored = policy.scorer.score(decisions, {BASE: reference})
     assert scored.log_probs.dtype == scored.entropy.dtype == scored.values.dtype == torch.float32
     numbers = (scored.log_probs, scored.entropy, scored.divergences[BASE], scored.values)
     torch.cat(numbers).sum().backward()
-    found = [p.grad for p in policy.trainable_parameters() if p.grad is not None]
-    assert len(found) >= 28 and all(torch.isfinite(g).all() for g in found)
+    grads = [p.grad for p in policy.trainable_parameters() if p.grad is not None]
+    assert len(grads) >= 28 and all(torch.isfinite(g).all() for g in grads)
     for p in policy.distribution(TEXTS, legal):
         assert p.sum() == pytest.approx(1.0, abs=1e-9) and (p > 0).all()

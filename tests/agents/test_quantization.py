@@ -115,18 +115,18 @@ def test_a_layer_does_not_keep_its_input(kind: dict[str, Any]) -> None:
     The gradient of the outputs' sum is the sum of the weights, here in bfloat16, of each input.
     """
     layer = linears(loaded(**kind))["model.layers.0.mlp.up_proj"]
-    given = torch.ones(1, 3, layer.in_features, dtype=torch.bfloat16, requires_grad=True)
-    read = given * 2
-    kept = weakref.ref(read.untyped_storage())
+    inputs = torch.ones(1, 3, layer.in_features, dtype=torch.bfloat16, requires_grad=True)
+    read = inputs * 2
+    storage_ref = weakref.ref(read.untyped_storage())
     product = layer(read)
     del read
-    assert kept() is None
+    assert storage_ref() is None
     product.sum().backward()
-    assert given.grad is not None
+    assert inputs.grad is not None
     identity = torch.eye(layer.in_features, dtype=torch.bfloat16)
     with torch.no_grad():
         expected = 2 * layer(identity).float().sum(-1)
-    assert torch.allclose(given.grad[0, 0].float(), expected, rtol=0.05, atol=0.1)
+    assert torch.allclose(inputs.grad[0, 0].float(), expected, rtol=0.05, atol=0.1)
 
 
 @pytest.mark.parametrize("kind", KINDS[1:])
@@ -190,7 +190,7 @@ def test_bits_that_cannot_be_had_are_named(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(ModelError, match="use_4bit and use_8bit contradict each other"):
         loaded(use_4bit=True, use_8bit=True)
 
-    def fail(layer: object, given: torch.Tensor) -> torch.Tensor:
+    def fail(layer: object, x: torch.Tensor) -> torch.Tensor:
         raise RuntimeError("no kernel image is available for execution on the device")
 
     with monkeypatch.context() as patch:
@@ -198,7 +198,7 @@ def test_bits_that_cannot_be_had_are_named(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(ModelError, match=r"model\.use_8bit: .* on the cpu: no kernel image"):
             loaded(use_8bit=True)
         loaded(use_4bit=True)
-    for lossy in (lambda layer, given: given * 0, lambda layer, given: given + float(given.requires_grad)):
+    for lossy in (lambda layer, x: x * 0, lambda layer, x: x + float(x.requires_grad)):
         with monkeypatch.context() as patch:
             patch.setattr("bitsandbytes.nn.Linear4bit.forward", lossy)
             with pytest.raises(ModelError, match=r"cpu, .* computes otherwise with gradients than without"):

@@ -158,10 +158,10 @@ def test_the_vocabulary_and_the_prompts_are_those_of_the_models() -> None:
     """
     assert len(ranks()) == END and len(merges()) == END - 256
     assert [len(tokenizer(generation)) - END for generation in GENERATIONS] == [14, 22, 26]
-    own = tokenizer("qwen3")
-    thoughts = own.convert_tokens_to_ids(["<tool_call>", "<think>", "</think>"])
+    qwen3 = tokenizer("qwen3")
+    thoughts = qwen3.convert_tokens_to_ids(["<tool_call>", "<think>", "</think>"])
     assert thoughts == [151_657, 151_667, 151_668]
-    assert (own.eos_token_id, own.pad_token_id, own.bos_token_id) == (STOP, END, None)
+    assert (qwen3.eos_token_id, qwen3.pad_token_id, qwen3.bos_token_id) == (STOP, END, None)
     # ``<`` | ``im`` ``_end`` | ``>``, as the tokenizer has it that knows no control tokens.
     assert codec("qwen3").encode_answer("<|im_end|>") == (27, 91, 318, 6213, 91, 29, STOP)
     for generation in GENERATIONS:
@@ -179,13 +179,13 @@ def test_the_vocabulary_and_the_prompts_are_those_of_the_models() -> None:
 @pytest.mark.parametrize("generation", ["qwen2.5", "qwen3"])
 def test_apart_and_together_are_the_same_tokens_in_all_games(generation: str) -> None:
     """For every legal action, by number and by name."""
-    own = codec(generation)
+    chat_codec = codec(generation)
     for state in states():
-        prompt, written = own.encode_prompt(state.text), own.prompt_text(state.text)
+        prompt, written = chat_codec.encode_prompt(state.text), chat_codec.prompt_text(state.text)
         texts = [*map(str, state.legal), *state.names]
         whole = [f"{written}{text}<|im_end|>" for text in texts]
-        answers = {text: own.encode_answer(text) for text in texts}
-        for text, together in zip(texts, own.tokenizer(whole)["input_ids"], strict=True):
+        answers = {text: chat_codec.encode_answer(text) for text in texts}
+        for text, together in zip(texts, chat_codec.tokenizer(whole)["input_ids"], strict=True):
             assert prompt + answers[text] == tuple(together), (state.game, text)
         for spelt in (texts[: len(state.legal)], state.names):
             assert len(ActionTrie.build({at: answers[text] for at, text in enumerate(spelt)}).paths) == len(

@@ -75,10 +75,10 @@ def test_errors_reach_other_ranks_as_what_they_are() -> None:
     other = pickle.loads(pickle.dumps(_Failure(1, OSError(28, "No space left on device")))).error
     assert isinstance(other, RankFailedError)
     assert str(other) == "rank 1 failed: OSError: [Errno 28] No space left on device"
-    own, twin = (ActionTrie.build({1: (5, 9), 12: (5, 6, 9)}) for _ in range(2))
-    first, second = (pickle.loads(pickle.dumps(trie)) for trie in (own, twin))
-    assert first is second and first is not own
-    assert (first.nodes, first.paths, first.ends) == (own.nodes, own.paths, own.ends)
+    original, twin = (ActionTrie.build({1: (5, 9), 12: (5, 6, 9)}) for _ in range(2))
+    first, second = (pickle.loads(pickle.dumps(trie)) for trie in (original, twin))
+    assert first is second and first is not original
+    assert (first.nodes, first.paths, first.ends) == (original.nodes, original.paths, original.ends)
     assert pickle.loads(pickle.dumps(ActionTrie.build({1: (5, 9)}))) is not first
 
 
@@ -92,7 +92,7 @@ def test_a_share_of_the_episodes_keeps_their_numbers() -> None:
 
     seeds = [11, 13, 15]
     episodes = play(env, seeds, lowest, lambda turns: True, numbers=[1, 3, 5])
-    assert episodes is not None and [(own.index, own.seed) for own in episodes] == [(1, 11), (3, 13), (5, 15)]
+    assert episodes is not None and [(e.index, e.seed) for e in episodes] == [(1, 11), (3, 13), (5, 15)]
     assert asked[0] == (1, 3) and asked[-1] == (5,)
 
 
@@ -116,8 +116,8 @@ def test_forwards_are_as_many_for_each_rank_and_of_a_size() -> None:
 
 
 def test_threads_are_divided_among_the_ranks_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[int] = []
-    monkeypatch.setattr(launching.torch, "set_num_threads", given.append)
+    thread_counts: list[int] = []
+    monkeypatch.setattr(launching.torch, "set_num_threads", thread_counts.append)
     monkeypatch.setattr(launching, "count_cores", lambda: 8)
     config = resolve("tiny")
     launching.divide_threads(config, Launch())  # one process leaves torch its own number
@@ -126,7 +126,7 @@ def test_threads_are_divided_among_the_ranks_of_a_machine(monkeypatch: pytest.Mo
     launching.divide_threads(
         resolve("tiny", overrides=[("run.num_threads", "5")]), Launch(size=2, local_size=2)
     )
-    assert given == [2, 1, 5]
+    assert thread_counts == [2, 1, 5]
 
 
 def test_each_rank_has_an_episode_and_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,8 +187,8 @@ def test_a_wait_for_the_first_rank_ends_with_the_store(monkeypatch: pytest.Monke
 def test_memory_that_another_rank_lacks_halves_the_budget_here() -> None:
     budgets, said, undone = Budgets(100, 100), iter([True, False]), list[int]()
 
-    def agree(own: bool) -> bool:
-        return own or next(said)
+    def agree(lacks_memory: bool) -> bool:
+        return lacks_memory or next(said)
 
     done = budgets.retry_backward(
         lambda: "done", [(1,) * 30] * 4, lambda texts: 120, lambda: undone.append(1), agree

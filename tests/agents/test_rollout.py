@@ -51,28 +51,28 @@ class Lowest:
 
 
 def lengths(seeds: list[int]) -> list[int]:
-    found = []
+    episode_lengths = []
     for seed in seeds:
         env = Stairs()
         env.reset(seed=seed)
-        found.append(env.length)
-    return found
+        episode_lengths.append(env.length)
+    return episode_lengths
 
 
 def test_waves_take_their_turns_together() -> None:
     """Eight episodes in three environments: waves of 0 1 2, 3 4 5, 6 7; finished episodes drop out."""
     decide, counts = Lowest(), []
     episodes = play(TextVecEnv([Stairs] * 3), SEEDS, decide, lambda turns: counts.append(turns) or True)  # type: ignore[func-returns-value]
-    own = lengths(SEEDS)
+    episode_lengths = lengths(SEEDS)
     expected = [
-        ([e for e in wave if own[e] > turn], turn)
+        ([e for e in wave if episode_lengths[e] > turn], turn)
         for wave in ([0, 1, 2], [3, 4, 5], [6, 7])
-        for turn in range(max(own[e] for e in wave))
+        for turn in range(max(episode_lengths[e] for e in wave))
     ]
     assert decide.calls == expected
     assert counts == [len(episodes) for episodes, _ in expected]
     assert [e.index for e in episodes] == list(range(8)) and [e.seed for e in episodes] == SEEDS
-    assert [len(e.turns) for e in episodes] == own
+    assert [len(e.turns) for e in episodes] == episode_lengths
 
 
 def test_an_episode_as_it_was_played_and_its_transcript() -> None:
@@ -126,8 +126,8 @@ def test_a_backend_that_failed_counts_as_a_fault_and_nothing_else() -> None:
     seeds = episode_seeds(0, 0, 6)
     faults = [i for i, seed in enumerate(seeds) if seed % 3 == 0]
     assert 0 < len(faults) < 6
-    kept = Counter(length for i, length in enumerate(lengths(seeds)) if i not in faults)
-    assert len(model.rollout_buffer) == sum(length * count for length, count in kept.items())
+    length_counts = Counter(length for i, length in enumerate(lengths(seeds)) if i not in faults)
+    assert len(model.rollout_buffer) == sum(length * count for length, count in length_counts.items())
     logged = model.logger.name_to_value
     assert logged["rollout/faults"] == len(faults) and logged["rollout/episodes"] == 6 - len(faults)
     assert logged["rollout/cut"] == 0.0  # a fault is truncated, but counts as no cut
@@ -158,12 +158,12 @@ def test_what_a_step_reports() -> None:
         Episode(2, 2, {"seat": 0, "success": False}, [turn(0.0, 0.25)]),
         Episode(3, 3, {"seat": 1, "result": "fault"}, [turn(9.0, 9.0)], truncated=True),
     ]
-    found = rollout_metrics(episodes)
+    metrics = rollout_metrics(episodes)
     expected = {
         "episodes": 3, "faults": 1, "reward": 0.5, "success": 1 / 3, "turns": 4 / 3, "cut": 1 / 3,
         "legal_mass": 0.5, "seat0_reward": 0.5, "seat1_reward": 0.5,
     }  # fmt: skip
-    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    assert {key: metrics[key] for key in expected} == pytest.approx(expected)
     assert rollout_metrics([Episode(0, 0, info={"seat": 1, "success": False})]) == {
         "episodes": 1, "faults": 0, "reward": 0, "success": 0, "turns": 0, "cut": 0, "seat1_reward": 0
     }  # fmt: skip
@@ -208,18 +208,18 @@ def test_parts_follow_from_the_opponents_and_not_from_the_machine() -> None:
 
 def test_parts_take_their_turns_in_a_fixed_order() -> None:
     """Eight episodes in five environments: parts 0 2 4 and 1 3 of the first wave, then 5 7 and 6."""
-    own, orders = lengths(SEEDS), []
+    episode_lengths, orders = lengths(SEEDS), []
     for threads in (1, 2, 4):
         decide = Lowest()
         episodes = play_parts(TextVecEnv([Searched] * 5, threads), 2, decide)
-        assert episodes is not None and [len(episode.turns) for episode in episodes] == own
+        assert episodes is not None and [len(episode.turns) for episode in episodes] == episode_lengths
         orders.append(decide.calls)
     expected = [
         (live, turn)
         for wave in (([0, 2, 4], [1, 3]), ([5, 7], [6]))
-        for turn in range(max(own[e] for part in wave for e in part))
+        for turn in range(max(episode_lengths[e] for part in wave for e in part))
         for part in wave
-        if (live := [e for e in part if own[e] > turn])
+        if (live := [e for e in part if episode_lengths[e] > turn])
     ]
     assert orders == [expected] * 3
 
@@ -245,12 +245,12 @@ def test_the_model_decides_while_opponents_search() -> None:
     begun: dict[tuple[int, int], threading.Event] = {
         (seed, turn): threading.Event() for seed in (3, 1) for turn in range(5)
     }
-    own = dict(zip((3, 1), lengths([3, 1]), strict=True))
+    episode_lengths = dict(zip((3, 1), lengths([3, 1]), strict=True))
     awaited: list[tuple[int, int]] = []
 
     def think(seed: int, turn: int) -> None:
         other, its = (1, turn) if seed == 3 else (3, turn + 1)
-        if its < own[other]:
+        if its < episode_lengths[other]:
             awaited.append((seed, turn))
             assert begun[other, its].wait(LONG), "the model waited for the opponent"
 

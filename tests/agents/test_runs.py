@@ -120,7 +120,7 @@ def test_seats_get_equally_many_episodes_in_the_order_drawn() -> None:
     assert set(draw_balanced_seeds(env.envs[0], 40, seed=6)).isdisjoint(seeds)
     assert len(draw_balanced_seeds(Bandit(), 70, seed=0)) == 70  # more than one block of probes
     groups = group_by("seat", [episode(0, seat=1), episode(1), episode(2, seat=0), episode(3, seat=1)])
-    indices = [(seat, [e.index for e in own]) for seat, own in groups.items()]
+    indices = [(seat, [e.index for e in group]) for seat, group in groups.items()]
     assert indices == [(0, [2]), (1, [0, 3]), (None, [1])]
 
 

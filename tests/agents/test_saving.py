@@ -61,9 +61,9 @@ def no_pickles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def assert_same(one: LLMPPO, other: LLMPPO) -> None:
     assert counters_of(one) == counters_of(other)
-    own, theirs = state_of(one), state_of(other)
-    assert own.keys() == theirs.keys()
-    assert [name for name in own if not torch.equal(own[name], theirs[name])] == []
+    state, theirs = state_of(one), state_of(other)
+    assert state.keys() == theirs.keys()
+    assert [name for name in state if not torch.equal(state[name], theirs[name])] == []
 
 
 @pytest.mark.usefixtures("no_pickles")
@@ -107,8 +107,8 @@ def test_self_play_keeps_its_pool_magnet_and_average(tmp_path: Path) -> None:
         assert one.win_rate == other.win_rate
         assert all(torch.equal(t, other.snapshot.adapters[name]) for name, t in one.snapshot.adapters.items())
     for name in ("magnet", "average"):
-        own, theirs = (getattr(one, name).snapshot for one in (model, loaded))
-        assert own.step == theirs.step and own.adapters.keys() == theirs.adapters.keys()
+        snapshot, theirs = (getattr(one, name).snapshot for one in (model, loaded))
+        assert snapshot.step == theirs.step and snapshot.adapters.keys() == theirs.adapters.keys()
     new = make_ppo(kuhn, 2, batch_size=4)  # the weights that learn, and not their average
     new.set_parameters(tmp_path / "model")
     assert all(torch.equal(tensor, state_of(new)[name]) for name, tensor in state_of(model).items())
@@ -262,7 +262,7 @@ def test_changed_folders_are_named(tmp_path: Path) -> None:
 
 def test_spaces() -> None:
     for space in (TEXT, UnicodeText(90, min_length=2), spaces.Discrete(3, start=2)):
-        made = make_space(json.loads(json.dumps(describe_space(space))))
-        assert made == space and type(made) is type(space)
+        copy = make_space(json.loads(json.dumps(describe_space(space))))
+        assert copy == space and type(copy) is type(space)
     with pytest.raises(ArgumentError, match=r"Dict\(.*was given, allowed: UnicodeText, Text, Discrete"):
         describe_space(spaces.Dict({"a": spaces.Discrete(2)}))

@@ -69,8 +69,8 @@ def played(actions: Sequence[int], games: int = 1, learn: str = "both") -> tuple
     """Plays games by a script, and fills the buffer with what the seats learn from."""
     model = learner(games, learn=learn)
     round_ = begin(model, scripted(*actions), games)
-    found = play(model.env, list(range(games)), round_.decide, lambda turns: True)  # type: ignore[arg-type]
-    episodes, _ = finish(round_, found)
+    whole_games = play(model.env, list(range(games)), round_.decide, lambda turns: True)  # type: ignore[arg-type]
+    episodes, _ = finish(round_, whole_games)
     model.rollout_buffer.fill(episodes, 0.0)
     model.rollout_buffer.compute_returns_and_advantage()
     return episodes, model
@@ -141,7 +141,7 @@ def turns_of(model: LLMPPO) -> list[tuple[Any, Any, float]]:
 
 
 def test_the_number_of_environments_changes_nothing() -> None:
-    found = []
+    runs = []
     for envs in (1, 3):
         model = learner(8, envs, "one", pool_every=1)
         for _ in range(2):
@@ -149,9 +149,9 @@ def test_the_number_of_environments_changes_nothing() -> None:
             randomise(model.policy, 0.2, seed=model.step + 1)
             model.step += 1
         log_probs = [decision.log_probs.sum() for decision in model.rollout_buffer.decisions]
-        found.append((turns_of(model), log_probs))
-    assert found[0][0] == found[1][0]
-    assert np.allclose(found[0][1], found[1][1], atol=1e-5)
+        runs.append((turns_of(model), log_probs))
+    assert runs[0][0] == runs[1][0]
+    assert np.allclose(runs[0][1], runs[1][1], atol=1e-5)
 
 
 def test_an_interrupted_step_changes_nothing() -> None:
@@ -196,14 +196,14 @@ def test_games_against_others_are_played_as_they_are(learn: str) -> None:
     assert {(len(game.turns), game.total_reward) for game in theirs} == {(1, 0.75)}
     episodes, metrics = finish(round_, games)
     assert [e.turns for e in episodes if e.info["opponent"] == "first"] == [game.turns for game in theirs]
-    own = [e for e in episodes if e.info["opponent"] == "self"]
-    assert len(own) == (64 - len(theirs)) * (2 if learn == "both" else 1)
-    assert {len(e.turns) for e in own} == {1}
-    assert {e.total_reward for e in own} == {0.0, 1.0}
+    self_episodes = [e for e in episodes if e.info["opponent"] == "self"]
+    assert len(self_episodes) == (64 - len(theirs)) * (2 if learn == "both" else 1)
+    assert {len(e.turns) for e in self_episodes} == {1}
+    assert {e.total_reward for e in self_episodes} == {0.0, 1.0}
     assert [e.index for e in episodes] == list(range(len(episodes)))
     if learn == "one":
-        assert metrics["games"] == [len(own)]
-        assert {e.info["seat"] for e in own} == {0, 1}
+        assert metrics["games"] == [len(self_episodes)]
+        assert {e.info["seat"] for e in self_episodes} == {0, 1}
 
 
 def test_games_that_are_not_learned_from() -> None:

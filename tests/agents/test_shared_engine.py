@@ -126,8 +126,8 @@ def prompts() -> list[Tokens]:
         return tuple(rng.randrange(of) for _ in range(count))
 
     system = some(150)
-    made = [system[: rng.choice([30, 100, 150])] + some(10, 2) + some(rng.randrange(40)) for _ in range(20)]
-    return [*made, made[3], system[:50], (1, 2, 3)]
+    texts = [system[: rng.choice([30, 100, 150])] + some(10, 2) + some(rng.randrange(40)) for _ in range(20)]
+    return [*texts, texts[3], system[:50], (1, 2, 3)]
 
 
 @parametrize_families(sorted(PLAIN), AT_ONCE)
@@ -144,13 +144,13 @@ def test_hidden_states_and_gradients_are_those_of_reading_alone(family: str) -> 
     (expected * weights).sum().backward()
     (states * weights).sum().backward()
     # Some experts get no token, and so no gradient.
-    given, found = (
+    reference, grads = (
         {name: p.grad for name, p in engine.transformer.named_parameters() if p.grad is not None}
         for engine in (padded, shared)
     )
-    assert found.keys() == given.keys()
-    whole = torch.cat([gradient.flatten() for gradient in given.values()])
-    assert (torch.cat([found[name].flatten() for name in given]) - whole).norm() <= 3e-6 * whole.norm()
+    assert grads.keys() == reference.keys()
+    whole = torch.cat([gradient.flatten() for gradient in reference.values()])
+    assert (torch.cat([grads[name].flatten() for name in reference]) - whole).norm() <= 3e-6 * whole.norm()
     distinct = len({sequence[: n + 1] for sequence in sequences for n in range(len(sequence))})
     assert shared.tokens_read == distinct > TILE
     assert padded.tokens_read == sum(map(len, sequences)) > 3 * distinct
@@ -227,9 +227,9 @@ def test_continuations_are_those_of_reading_alone(family: str) -> None:
 def test_grown_texts_are_those_of_reading_alone(family: str) -> None:
     """Thirty tokens, more than there is place for at first; texts branch, end and change their order."""
     model, rng = make_small(family), random.Random(1)
-    alone, given = PaddedEngine(copy.deepcopy(model)), prompts()[:4]
+    alone, beginnings = PaddedEngine(copy.deepcopy(model)), prompts()[:4]
     for engine in (PaddedEngine(model), SharedEngine(model)):
-        texts, (_, prefix) = given, engine.prefill(given, cache=True)
+        texts, (_, prefix) = beginnings, engine.prefill(beginnings, cache=True)
         for step in range(30):
             rows = list(range(len(texts)))
             if step % 7 == 0:
@@ -294,14 +294,14 @@ def grow(talks: list[Tokens], rng: random.Random) -> list[Tokens]:
 def test_turns_are_those_of_reading_whole_conversations(family: str) -> None:
     """Four turns of conversations that share and branch; the answers go on from what was kept."""
     model, rng = make_small(family), random.Random(2)
-    padded, engine, kept = PaddedEngine(model), SharedEngine(model), KeptPrefixes[object]()
+    padded, engine, cache = PaddedEngine(model), SharedEngine(model), KeptPrefixes[object]()
     talks = [tuple(rng.randrange(50) for _ in range(n)) for n in (5, 9, 40, 2)]
     for _ in range(4):
         before, seen = (
             engine.tokens_read,
-            {t[:n] for p in kept.list_prefixes("me") for t in p.prompts for n in range(len(t) + 1)},
+            {t[:n] for p in cache.list_prefixes("me") for t in p.prompts for n in range(len(t) + 1)},
         )
-        last, prefix = engine.prefill(talks, cache=True, before=kept.list_prefixes("me"))
+        last, prefix = engine.prefill(talks, cache=True, before=cache.list_prefixes("me"))
         new = {talk[: n + 1] for talk in talks for n in range(len(talk))}
         assert engine.tokens_read - before == len(new - seen | set(talks))
         with torch.no_grad():
@@ -312,8 +312,8 @@ def test_turns_are_those_of_reading_whole_conversations(family: str) -> None:
         with torch.no_grad():
             expected = padded.read(whole, range(len(whole)), [len(text) - 1 for text in whole])
         assert torch.allclose(engine.extend(prefix, range(len(talks)), answers), expected, atol=5e-5)
-        kept.put("me", prefix, 10_000)
-        kept.drop_followed("me", talks)
+        cache.put("me", prefix, 10_000)
+        cache.drop_followed("me", talks)
         talks = grow(whole, rng)
 
 
@@ -322,15 +322,15 @@ def test_what_was_read_longest_ago_leaves_first() -> None:
 
     A prefix that all go on from is forgotten.
     """
-    kept = KeptPrefixes[Read]()
+    cache = KeptPrefixes[Read]()
     one, two, three, four = Read((1, 2), (1, 3)), Read((5, 6)), Read((7, 8, 9, 9)), Read((1,) * 7)
     for owner, prefix in (("me", one), ("you", two), ("me", three), ("me", four)):
-        kept.put(owner, prefix, 6)
-    assert kept.list_prefixes("me") == [three] and kept.list_prefixes("you") == [two] and kept.tokens == 6
-    kept.clear()
-    assert kept.tokens == 0
+        cache.put(owner, prefix, 6)
+    assert cache.list_prefixes("me") == [three] and cache.list_prefixes("you") == [two] and cache.tokens == 6
+    cache.clear()
+    assert cache.tokens == 0
     ended, followed, others = Read((1, 2), (3,)), Read((1, 2), (4, 4)), Read((1,))
     for owner, prefix in (("me", ended), ("me", followed), ("you", others)):
-        kept.put(owner, prefix, 100)
-    kept.drop_followed("me", [(1, 2, 9), (4, 4, 4), (4, 4)])
-    assert kept.list_prefixes("me") == [ended] and kept.list_prefixes("you") == [others]
+        cache.put(owner, prefix, 100)
+    cache.drop_followed("me", [(1, 2, 9), (4, 4, 4), (4, 4)])
+    assert cache.list_prefixes("me") == [ended] and cache.list_prefixes("you") == [others]

@@ -68,7 +68,7 @@ def test_a_policy_plays_as_it_was_under_a_name_that_is_replaced_and_forgotten(
         odds(policy, "earlier")
     read = Snapshot.load(policy.adapters.learning, 3, file)
     assert read.step == 3 and read.adapters.keys() == snapshot.adapters.keys()
-    assert all(torch.equal(read.adapters[name], own) for name, own in snapshot.adapters.items())
+    assert all(torch.equal(read.adapters[name], tensor) for name, tensor in snapshot.adapters.items())
     other = make_policy(lora={"r": 2}).adapters.learning
     with pytest.raises(ValueError, match=r"adapters of another model or other LoRA settings"):
         Snapshot.load(other, 3, file)
@@ -97,7 +97,7 @@ def test_an_error_in_a_forward_leaves_the_policy_itself(
             policy.decide(TEXTS, masks_of(LEGAL), noise, adapters=name)
     assert np.array_equal(odds(policy), after)
     now = dict(policy.model.named_parameters())
-    assert list(now) == list(parameters) and all(now[key] is own for key, own in parameters.items())
+    assert list(now) == list(parameters) and all(now[key] is p for key, p in parameters.items())
     assert {key: parameter.data_ptr() for key, parameter in now.items()} == places
     trained = {key for key, parameter in now.items() if parameter.requires_grad}
     assert trained == set(policy.adapters.learning)
@@ -162,12 +162,12 @@ def test_first_the_mean_of_all_then_of_the_last(decay: float, expected: list[flo
 
     A decay of 0.99 forgets none of so few: 4, 4/2, 12/3, 12/4.
     """
-    adapters, average, found = {"a": torch.zeros(3)}, Average(decay), list[float]()
+    adapters, average, weights = {"a": torch.zeros(3)}, Average(decay), list[float]()
     for step, weight in enumerate((4.0, 0.0, 8.0, 0.0), start=1):
         adapters["a"].fill_(weight)
         average.add(adapters, step)
-        found.append(weight_of(average.snapshot))
-    assert found == (expected if decay == 0.5 else pytest.approx(expected))
+        weights.append(weight_of(average.snapshot))
+    assert weights == (expected if decay == 0.5 else pytest.approx(expected))
 
 
 def ppo(**changes: float) -> LLMPPO:
@@ -193,20 +193,20 @@ def test_the_learner_goes_on_as_without(tmp_path: Path) -> None:
     start = checkpoint.save(averaged, tmp_path / "start")
     plain.learn(total_timesteps=8)
     averaged.learn(total_timesteps=8)
-    own = adapters(plain)
-    assert are_equal(own, adapters(averaged))
+    weights = adapters(plain)
+    assert are_equal(weights, adapters(averaged))
     assert averaged.publish_result() == AVERAGE and plain.publish_result() == NEWEST
     result = adapters(averaged, AVERAGE)
-    assert not are_equal(result, own)
+    assert not are_equal(result, weights)
     folder = checkpoint.save(averaged, tmp_path / "averaged")
     checkpoint.load(again := ppo(average_decay=0.5), folder)
-    assert are_equal(own, adapters(again)) and are_equal(result, adapters(again, again.publish_result()))
+    assert are_equal(weights, adapters(again)) and are_equal(result, adapters(again, again.publish_result()))
     checkpoint.load_policy((played := ppo()).policy, folder)
     assert are_equal(result, adapters(played))
     checkpoint.load(without := ppo(), folder)
-    assert are_equal(own, adapters(without))
+    assert are_equal(weights, adapters(without))
     checkpoint.load(begun := ppo(average_decay=0.5), checkpoint.save(plain, tmp_path / "plain"))
-    assert are_equal(own, adapters(begun, begun.publish_result()))
+    assert are_equal(weights, adapters(begun, begun.publish_result()))
     checkpoint.load(averaged, start)
     assert averaged.average is not None and averaged.average.snapshot is None
 

@@ -80,8 +80,8 @@ def test_a_choice_is_one_unit_and_a_forced_answer_a_unit_of_nothing() -> None:
     log_probs = [[-0.5, -0.25], [], [-1.0], [-2.0, -4.0]]
     answers = [(trie, (1, 2, end)), (only, (7, end)), (trie, (2, end)), (free, (3, end))]
     buffer = TurnBuffer(normalize=False)
-    for turn, ((constraint, tokens), own) in enumerate(zip(answers, log_probs, strict=True)):
-        buffer.add(turn, decision(constraint, tokens, *own), float(turn), 0.0)
+    for turn, ((constraint, tokens), row) in enumerate(zip(answers, log_probs, strict=True)):
+        buffer.add(turn, decision(constraint, tokens, *row), float(turn), 0.0)
     buffer.compute_returns_and_advantage()
     batch = buffer.batch(np.array([3, 0, 1, 2]))
     assert batch.units == 5 and batch.turn_of_unit.tolist() == [0, 0, 1, 2, 3]
@@ -112,8 +112,8 @@ def test_equal_turns_are_merged_by_the_sign_of_their_advantage(all_actions: bool
     buffer.merge_turns(known, all_actions=all_actions)
     assert buffer.weights is not None and buffer.advantages is not None and buffer.returns is not None
     rows = {
-        (own.tokens[0], bool(advantage > 0)): (weight, advantage, value)
-        for own, weight, advantage, value in zip(
+        (choice.tokens[0], bool(advantage > 0)): (weight, advantage, value)
+        for choice, weight, advantage, value in zip(
             buffer.decisions, buffer.weights, buffer.advantages, buffer.returns, strict=True
         )
     }
@@ -149,8 +149,8 @@ def test_a_better_action_that_is_rare_counts_as_one_of_the_floor() -> None:
         buffer.merge_turns(known, all_actions=True, floor=0.05)
         assert buffer.advantages is not None
         rows = [
-            (own.tokens[0], advantage)
-            for own, advantage in zip(buffer.decisions, buffer.advantages, strict=True)
+            (choice.tokens[0], advantage)
+            for choice, advantage in zip(buffer.decisions, buffer.advantages, strict=True)
         ]
         assert sorted(row for row in rows if row[0] == 10) == [
             (10, pytest.approx(gain * factor)) for gain in sorted((sign * 0.6, -sign * 0.2))
@@ -167,8 +167,8 @@ def test_replies_and_their_scorers_column() -> None:
     """
     buffer = TurnBuffer(normalize=False)
     log_probs = [(-0.5, -1.0), (-2.0,), (-4.0, -8.0, -16.0)]
-    for turn, (tokens, own) in enumerate(zip([(5, 6), (7,), (8, 9, 10)], log_probs, strict=True)):
-        buffer.add(turn, decision(FREE, tokens, *own), turn + 1.0, 0.5)
+    for turn, (tokens, row) in enumerate(zip([(5, 6), (7,), (8, 9, 10)], log_probs, strict=True)):
+        buffer.add(turn, decision(FREE, tokens, *row), turn + 1.0, 0.5)
     buffer.compute_returns_and_advantage()
     batch = buffer.batch(np.array([2, 0]))
     assert [decision.prompt for decision in batch.decisions] == [(3,), (2,)]
@@ -249,9 +249,9 @@ def test_explained_variance() -> None:
 NONE = torch.zeros(0)
 
 
-def make_played(count: int, *given: Tensor) -> Played:
+def make_played(count: int, *columns: Tensor) -> Played:
     """Returns what is known of units and turns that all weigh the same, as many of each."""
-    return Played(*given, *[NONE] * (4 - len(given)), torch.ones(count), torch.ones(count))
+    return Played(*columns, *[NONE] * (4 - len(columns)), torch.ones(count), torch.ones(count))
 
 
 def clipped_gradient(new: Tensor, old: Tensor, advantages: Tensor) -> Part:
@@ -292,8 +292,8 @@ def test_the_mean_over_units() -> None:
     old = torch.tensor([-1.0, -2.0, -0.5])
     new = old + torch.tensor([1.0, 2.0, 0.5]).log()
     part = clipped_gradient(new, old, torch.tensor([1.0, 1.0, -1.0]))
-    found = {name: float(value) for name, value in part.metrics.items()}
-    assert found == pytest.approx({"policy_loss": -1.4 / 3, "clip_fraction": 2 / 3, "approx_kl": 0.5 / 3})
+    metrics = {name: float(value) for name, value in part.metrics.items()}
+    assert metrics == pytest.approx({"policy_loss": -1.4 / 3, "clip_fraction": 2 / 3, "approx_kl": 0.5 / 3})
 
 
 def test_the_weight_between_sampler_and_scorer() -> None:

@@ -44,8 +44,8 @@ pytestmark = [pytest.mark.trains, pytest.mark.sample]
 
 def learner(**kwargs: Any) -> LLMPPO:
     """Returns a learner with one step's episodes; its adapters are random, so replies differ in length."""
-    given = {"batch_size": 8, "max_new_tokens": 6, "adapters": 0.02, "max_grad_norm": 1e9} | kwargs
-    model = make_ppo(lambda: Echo(3), **given)
+    settings = {"batch_size": 8, "max_new_tokens": 6, "adapters": 0.02, "max_grad_norm": 1e9} | kwargs
+    model = make_ppo(lambda: Echo(3), **settings)
     assert collect(model)
     return model
 
@@ -63,15 +63,15 @@ def test_the_losses_are_means_over_tokens_and_the_critics_over_turns() -> None:
     counts = np.array([len(decision.tokens) for decision in buffer.decisions])
     assert len(set(counts)) > 1 and np.abs(buffer.advantages).max() > 0.1
     with torch.no_grad():
-        own = model.policy.scorer.score(buffer.decisions)
-    found = trained(model)
-    assert found["train/sampler_gap_max"] < 1e-5
-    assert found["train/clip_fraction"] == 0 and found["train/approx_kl"] < 1e-7
+        scores = model.policy.scorer.score(buffer.decisions)
+    metrics = trained(model)
+    assert metrics["train/sampler_gap_max"] < 1e-5
+    assert metrics["train/clip_fraction"] == 0 and metrics["train/approx_kl"] < 1e-7
     expected = -(counts * buffer.advantages).sum() / counts.sum()
-    assert found["train/policy_loss"] == pytest.approx(expected, abs=1e-5)
-    assert found["train/value_loss"] == pytest.approx((buffer.returns**2).mean(), rel=1e-5)
-    assert found["train/entropy"] == pytest.approx(float(own.entropy.mean()), rel=1e-4)
-    assert "train/legal_loss" not in found and "train/exact_entropy" not in found
+    assert metrics["train/policy_loss"] == pytest.approx(expected, abs=1e-5)
+    assert metrics["train/value_loss"] == pytest.approx((buffer.returns**2).mean(), rel=1e-5)
+    assert metrics["train/entropy"] == pytest.approx(float(scores.entropy.mean()), rel=1e-4)
+    assert "train/legal_loss" not in metrics and "train/exact_entropy" not in metrics
 
 
 @pytest.mark.parametrize("estimator", ["exact", "k3"])
@@ -79,11 +79,11 @@ def test_the_divergence_is_per_token(estimator: str) -> None:
     model = learner(**ONE_STEP, kl_estimator=estimator)
     buffer, policy = model.rollout_buffer, model.policy
     with torch.no_grad():
-        own = policy.scorer.score(buffer.decisions)
+        scores = policy.scorer.score(buffer.decisions)
         with policy.adapters.use(BASE):
             base = policy.scorer.score(buffer.decisions)
-        log_ratio = base.log_probs - own.log_probs
-        expected = kl(own, base) if estimator == "exact" else log_ratio.exp() - 1 - log_ratio
+        log_ratio = base.log_probs - scores.log_probs
+        expected = kl(scores, base) if estimator == "exact" else log_ratio.exp() - 1 - log_ratio
     assert trained(model)["train/kl_ref"] == pytest.approx(float(expected.mean()), rel=1e-3)
     assert float(expected.mean()) > 1e-3
 
@@ -279,15 +279,15 @@ def test_a_written_reply_is_read_once() -> None:
     """
     settings = {"lora": {"r": 4}, "model": {"reading": "shared"}, "max_new_tokens": 8, "temperature": 4.0}
     talks = partial(talking, Questions)
-    own, read = play_all(talks, 10**6, 300, batch_size=5, envs=5, policy_kwargs=settings)
-    texts = [d.prompt + d.tokens[:-1] for d in own]
-    assert max(len(d.tokens) for d in own) == 8
+    decisions, read = play_all(talks, 10**6, 300, batch_size=5, envs=5, policy_kwargs=settings)
+    texts = [d.prompt + d.tokens[:-1] for d in decisions]
+    assert max(len(d.tokens) for d in decisions) == 8
     codec, drifted = make_policy(3).codec, 0
-    for one, other in zip(own[::2], own[1::2], strict=True):
+    for one, other in zip(decisions[::2], decisions[1::2], strict=True):
         said = one.tokens if one.cut else one.tokens[:-1]
         text = codec.decode_reply(said)
         if visible(text) == text:
             assert other.prompt[: len(one.prompt) + len(said)] == one.prompt + said
             drifted += codec.encode_text(text) != said
     assert drifted > 0
-    assert distinct(texts) <= read[1] <= distinct(texts) + len(own) < read[0]
+    assert distinct(texts) <= read[1] <= distinct(texts) + len(decisions) < read[0]

@@ -278,20 +278,20 @@ def test_parts_are_exact(codec: ChatCodec, rows: int, monkeypatch: pytest.Monkey
     Of several parts, none keeps its logits for the way back.
     """
     monkeypatch.setattr(base, "LOGITS_LEARNED_FROM", rows * 11)
-    engine, kept = Precise(), list[int]()
+    engine, lengths = Precise(), list[int]()
     decoder = Texts(codec, engine, temperature=0.5)
     reference = torch.randn(7, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
     def pack(tensor: Tensor) -> Tensor:
         if tensor.dim() == 2 and tensor.shape[-1] == 11 and tensor is not engine.head:
-            kept.append(len(tensor))
+            lengths.append(len(tensor))
         return tensor
 
     # The states of 3 4 5 are read first, then that of the second prompt, then those of 3 6 after the first 3.
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         scored = decoder.evaluate([(7,), (8,), (7,)], [(3, 4, 5, 2), (3,), (3, 6)])
         divergence = kl(scored, reference)
-    assert bool(kept) == (rows == 5)
+    assert bool(lengths) == (rows == 5)
     weights = torch.arange(1.0, 8.0, dtype=torch.float64)
     order, tokens = [0, 1, 2, 3, 4, 0, 1], [3, 4, 5, 2, 3, 3, 6]
     assert scored.state_of.tolist() == order and len(scored.states) == 5
@@ -348,18 +348,18 @@ def test_an_adapted_head_has_a_reference_without_its_adapters(tmp_path: Path) ->
 @pytest.mark.weights("smollm2")
 def test_smollm2_says_the_capital_of_france() -> None:
     """Beside it, a prompt without an end in sight, which is cut."""
-    made = smollm2_policy()
-    assert made.codec.prompt_text("x") == (
+    policy = smollm2_policy()
+    assert policy.codec.prompt_text("x") == (
         "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
         "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
     )
     # Its tokenizer splits digits off before anything else, so both spaces and the line end are one token.
-    own = made.codec.tokenizer
-    pieces = own.convert_ids_to_tokens(own("\n  12 -> Bet")["input_ids"])
+    tokenizer = policy.codec.tokenizer
+    pieces = tokenizer.convert_ids_to_tokens(tokenizer("\n  12 -> Bet")["input_ids"])
     assert pieces == ["ĊĠĠ", "1", "2", "Ġ->", "ĠBet"]
-    decoder = decoder_of(made, "shared", max_new_tokens=12)
+    decoder = decoder_of(policy, "shared", max_new_tokens=12)
     asked = ("What is the capital of France?", "Tell me a long story about a lighthouse.")
-    with made.adapters.use(BASE):
-        paris, story = decoder.best(prompts_of(made, asked)).tokens
+    with policy.adapters.use(BASE):
+        paris, story = decoder.best(prompts_of(policy, asked)).tokens
     assert decoder.read(paris) == ("The capital of France is Paris.", False)
     assert decoder.read(story)[1] and len(story) == 12

@@ -40,8 +40,8 @@ Score = Callable[..., Any]
 
 def learner(**kwargs: Any) -> LLMPPO:
     """Returns a learner with one step's episodes in its buffer; A and B of its adapters are random."""
-    given = {"batch_size": 5, "adapters": 0.05, "max_grad_norm": 1e9, "ent_coef": 0.1, "vf_coef": 0.5}
-    model = make_ppo(**given | kwargs)
+    settings = {"batch_size": 5, "adapters": 0.05, "max_grad_norm": 1e9, "ent_coef": 0.1, "vf_coef": 0.5}
+    model = make_ppo(**settings | kwargs)
     assert collect(model)
     return model
 
@@ -106,10 +106,10 @@ def test_the_optimizer_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def note(k: int, prompts: list[Any], score: Score) -> Any:
         before = model.policy.engine.tokens_read
-        found = score()
+        scores = score()
         forwards.append(len(prompts))
         assert model.policy.engine.tokens_read - before <= 200
-        return found
+        return scores
 
     around_scores(model, monkeypatch, note)
     batches = train_in_batches(model, monkeypatch)
@@ -213,13 +213,13 @@ def test_the_update_repeats_a_step_that_finds_no_memory(
     calm, struck = learner(**some, tokens_per_backward=300), learner(**some, tokens_per_backward=300)
     expected = trained(calm)
     strike(struck, monkeypatch, at=3)
-    found = trained(struck)
+    metrics = trained(struck)
     assert relative(gradient_of(struck), gradient_of(calm)) < 1e-4
     assert relative(weights_of(struck), weights_of(calm)) < 1e-5
     assert (calm.policy.budgets.tokens_per_backward, struck.policy.budgets.tokens_per_backward) == (300, 150)
-    assert found["train/tokens_per_backward"] == 150 and found["train/epochs"] == 2
+    assert metrics["train/tokens_per_backward"] == 150 and metrics["train/epochs"] == 2
     for name in ("train/policy_loss", "train/kl_ref", "train/entropy"):  # none is counted twice
-        assert found[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-6)
+        assert metrics[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-6)
     said = [record.getMessage() for record in caplog.records if "memory" in record.getMessage()]
     assert said == ["out of memory: ppo.tokens_per_backward falls from 300 to 150"]
 
@@ -254,9 +254,9 @@ def test_forwards_without_gradients_halve_their_budget(monkeypatch: pytest.Monke
         assert collect(model)
     for one, other in zip(struck.rollout_buffer.decisions, calm.rollout_buffer.decisions, strict=True):
         assert one.tokens == other.tokens and one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
-    found, expected = (trained(model) for model in (struck, calm))
-    assert found["train/kl_ref"] == pytest.approx(expected["train/kl_ref"], rel=1e-3)
-    assert found["train/tokens_per_forward"] == struck.policy.budgets.tokens_per_forward <= 400
+    metrics, expected = (trained(model) for model in (struck, calm))
+    assert metrics["train/kl_ref"] == pytest.approx(expected["train/kl_ref"], rel=1e-3)
+    assert metrics["train/tokens_per_forward"] == struck.policy.budgets.tokens_per_forward <= 400
     assert struck.policy.budgets.tokens_per_backward == 4096
 
 
@@ -279,10 +279,10 @@ def test_an_update_that_is_not_finite_is_skipped(monkeypatch: pytest.MonkeyPatch
     two, three, lossy = (learner(**some, ppo_epochs=epochs) for epochs in (2, 3, 3))
     expected = trained(two)
     poison(three, [True])
-    found = trained(three)
-    assert found["train/skipped_updates"] == 1 and expected["train/skipped_updates"] == 0
-    assert found["train/epochs"] == 3
-    assert found["train/kl_ref"] == pytest.approx(expected["train/kl_ref"], rel=1e-4)
+    metrics = trained(three)
+    assert metrics["train/skipped_updates"] == 1 and expected["train/skipped_updates"] == 0
+    assert metrics["train/epochs"] == 3
+    assert metrics["train/kl_ref"] == pytest.approx(expected["train/kl_ref"], rel=1e-4)
     assert relative(weights_of(three), weights_of(two)) < 1e-5
 
     def not_a_number(k: int, prompts: list[Any], score: Score) -> Any:
@@ -311,9 +311,9 @@ def test_three_in_a_row_are_a_divergence() -> None:
     assert torch.equal(weights_of(model), before)
     model = learner(make_env=Bandit, ppo_epochs=2, mini_batch_size=64)
     poison(model, [True, True])
-    found = trained(model)
-    assert found["train/skipped_updates"] == 2 and "train/kl_ref" not in found
-    assert found["train/kl_coef"] == 0.2  # nothing was measured, and nothing moves
+    metrics = trained(model)
+    assert metrics["train/skipped_updates"] == 2 and "train/kl_ref" not in metrics
+    assert metrics["train/kl_coef"] == 0.2  # nothing was measured, and nothing moves
 
 
 def test_weights_that_are_not_finite_are_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,8 +358,8 @@ def test_max_step_kl_ends_the_epochs() -> None:
 def test_divergences_are_never_negative() -> None:
     """Adapters without effect: both divergences are 0 in theory, and rounding has either sign."""
     model = learner(adapters=0.0, learning_rate=1e-12)
-    found = trained(model)
-    assert 0 <= found["train/kl_ref"] < 1e-6 and 0 <= found["train/approx_kl"] < 1e-6
+    metrics = trained(model)
+    assert 0 <= metrics["train/kl_ref"] < 1e-6 and 0 <= metrics["train/approx_kl"] < 1e-6
 
 
 def half(**kwargs: Any) -> LLMPPO:
@@ -407,14 +407,14 @@ def test_in_bfloat16_the_first_ratio_is_one(monkeypatch: pytest.MonkeyPatch) -> 
         return scores
 
     around_scores(model, monkeypatch, note)
-    found = trained(model)
+    metrics = trained(model)
     whole = model.rollout_buffer.batch(np.arange(len(model.rollout_buffer)))
     assert sorted(new) == sorted(whole.old_log_probs.tolist())
-    assert found["train/approx_kl"] == 0 and found["train/clip_fraction"] == 0
+    assert metrics["train/approx_kl"] == 0 and metrics["train/clip_fraction"] == 0
     gaps = (whole.old_log_probs - whole.sampler_log_probs).abs()
-    assert found["train/sampler_gap"] == pytest.approx(float(gaps.mean()), rel=1e-4)
-    assert found["train/sampler_gap_max"] == pytest.approx(float(gaps.max()), rel=1e-4)
-    assert found["train/sampler_gap_max"] > 1e-4
+    assert metrics["train/sampler_gap"] == pytest.approx(float(gaps.mean()), rel=1e-4)
+    assert metrics["train/sampler_gap_max"] == pytest.approx(float(gaps.max()), rel=1e-4)
+    assert metrics["train/sampler_gap_max"] > 1e-4
 
 
 def test_in_bfloat16_memory_that_runs_out_at_once_is_no_reason_for_a_gap(
@@ -423,5 +423,5 @@ def test_in_bfloat16_memory_that_runs_out_at_once_is_no_reason_for_a_gap(
     """Before the first optimizer step, the turns are scored again in the smaller forwards."""
     model = half(tokens_per_backward=300, learning_rate=1e-12)
     strike(model, monkeypatch, at=0)
-    found = trained(model)
-    assert found["train/tokens_per_backward"] == 150 and found["train/approx_kl"] == 0
+    metrics = trained(model)
+    assert metrics["train/tokens_per_backward"] == 150 and metrics["train/approx_kl"] == 0

@@ -52,14 +52,14 @@ def test_a_done_step() -> None:
     env = TextVecEnv([Stairs, Stairs])
     env.seed(0)
     before = env.reset()
-    kept = before.copy()
+    copy = before.copy()
     lengths = [env.envs[i].length for i in range(2)]
     assert lengths[0] != lengths[1]  # one ends while the other goes on
     first = int(np.argmin(lengths))
     for _ in range(min(lengths)):
         texts, rewards, dones, infos = env.step(first_legal(env))
         turn, infos[1 - first]["turn"] = infos[1 - first]["turn"], "changed by the caller"
-    assert before.tolist() == kept.tolist() and turn == min(lengths)
+    assert before.tolist() == copy.tolist() and turn == min(lengths)
     assert dones[first] and not dones[1 - first]
     assert infos[first]["turn"] == min(lengths) and env.reset_infos[first]["turn"] == 0
     assert f"played {'.' * min(lengths)}" in infos[first]["terminal_observation"]
@@ -166,11 +166,11 @@ def test_failures_are_asked_first_and_the_rest_is_the_curriculums() -> None:
 def test_outcomes_are_told_in_the_order_of_episodes_with_what_was_played() -> None:
     failures, stages = Asked({}), Asked({})
     starts = Starts(stages, failures)
-    given = [Start(None, "mcts", 1), Start(7, "first", 3, replayed=True)]
-    starts.record(given, [info(1.0, seed=1, opponent="random"), info(0.0, seed=3)])
+    episode_starts = [Start(None, "mcts", 1), Start(7, "first", 3, replayed=True)]
+    starts.record(episode_starts, [info(1.0, seed=1, opponent="random"), info(0.0, seed=3)])
     assert failures.heard == stages.heard
     # Who really played is in the info: "random" stands in for "mcts" in games of simultaneous moves.
-    assert [outcome.start for outcome in stages.heard] == [Start(7, "random", 1), given[1]]
+    assert [outcome.start for outcome in stages.heard] == [Start(7, "random", 1), episode_starts[1]]
     assert [outcome.success for outcome in stages.heard] == [True, False]
     assert starts.metrics() == {
         "curriculum/heard": 2, "curriculum/label": "x", "replay/heard": 2, "replay/label": "x",

@@ -81,14 +81,14 @@ def test_decisions_are_the_local_ones(policy: LLMPolicy, make_server: MakeServer
     odds = policy.distribution(TEXTS, LEGAL)
     sampler = plug(policy, make_server())
     sampler.publish(NEWEST, policy.adapters.learning)
-    found = [decide(policy, noise=noise, adapters=names) for noise in (None, noises(len(TEXTS)))]
-    for own, other in zip([*found[0], *found[1]], [*expected[0], *expected[1]], strict=True):
-        assert own.tokens == other.tokens and own.adapters == other.adapters
-        assert own.log_probs == pytest.approx(other.log_probs, abs=1e-4)
-        assert own.legal_mass == pytest.approx(other.legal_mass, rel=1e-3)
-        assert own.value is None and other.value is not None
+    decisions = [decide(policy, noise=noise, adapters=names) for noise in (None, noises(len(TEXTS)))]
+    for one, other in zip([*decisions[0], *decisions[1]], [*expected[0], *expected[1]], strict=True):
+        assert one.tokens == other.tokens and one.adapters == other.adapters
+        assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+        assert one.legal_mass == pytest.approx(other.legal_mass, rel=1e-3)
+        assert one.value is None and other.value is not None
     values = [decision.value for decision in expected[0]]
-    assert policy.values_of(found[0]) == pytest.approx(values, abs=1e-5)
+    assert policy.values_of(decisions[0]) == pytest.approx(values, abs=1e-5)
     for row, other_row in zip(policy.distribution(TEXTS, LEGAL), odds, strict=True):
         assert row == pytest.approx(other_row, abs=1e-5)
 
@@ -98,11 +98,11 @@ def test_more_children_than_a_request_may_ask_for(policy: LLMPolicy, make_server
     server = make_server()
     query = NodeQuery(BASE, policy.prompts(["x"])[0], tuple(range(10, 310)))
     replicas = Replicas([Server(server.url)], None)
-    (found,) = ServedAnswers(replicas).read_nodes([query])
+    (row,) = ServedAnswers(replicas).read_nodes([query])
     replicas.close()
     assert sorted(len(body["logprob_token_ids"]) for body in server.requests) == [44, 128, 128]
-    (own,) = LocalReader(policy.engine, policy.adapters).read_nodes([query])
-    assert found == pytest.approx(own, abs=1e-4)
+    (local_row,) = LocalReader(policy.engine, policy.adapters).read_nodes([query])
+    assert row == pytest.approx(local_row, abs=1e-4)
 
 
 # -- adapters ----------------------------------------------------------------------------------------------
@@ -287,10 +287,10 @@ def test_a_fault_is_tried_again(
     assert server.aborted == hangs
 
 
-def wait_for(found: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Waits until something is so, or so many seconds."""
     ends = time.monotonic() + seconds
-    while not found() and time.monotonic() < ends:
+    while not condition() and time.monotonic() < ends:
         time.sleep(0.01)
 
 
@@ -410,14 +410,14 @@ def test_a_trainer_that_starts_with_another_keeps_its_folder(
     monkeypatch.setattr(folders_module.FileLock, "acquire", acquire_late)
     with monkeypatch.context() as patch:
         patch.setattr(folders_module.shutil, "rmtree", remove)
-        own = folders_module.AdapterFolders(tmp_path, settings)
+        folders = folders_module.AdapterFolders(tmp_path, settings)
         folders_module.remove_left_behind(tmp_path)
     assert len(removed) == 1  # not the second time
-    assert [folder.name for folder in tmp_path.iterdir()] == [own.owner]
-    assert not folders_module.is_left_behind(own.owner, str(own.folder / "000001"))
-    own.close()
-    own.folder.mkdir()  # as after a kill
-    assert folders_module.is_left_behind(own.owner, str(own.folder / "000001"))
+    assert [folder.name for folder in tmp_path.iterdir()] == [folders.owner]
+    assert not folders_module.is_left_behind(folders.owner, str(folders.folder / "000001"))
+    folders.close()
+    folders.folder.mkdir()  # as after a kill
+    assert folders_module.is_left_behind(folders.owner, str(folders.folder / "000001"))
     folders_module.remove_left_behind(tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -125,32 +125,32 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(model_folder: Path) -> Iterator[RealVllm]:
-    made = RealVllm(model_folder, model_folder / "float32.log", "--dtype", "float32")
-    made.start()
-    yield made
-    made.kill()
+    vllm = RealVllm(model_folder, model_folder / "float32.log", "--dtype", "float32")
+    vllm.start()
+    yield vllm
+    vllm.kill()
 
 
 @pytest.fixture
 def replica(model_folder: Path, server: RealVllm) -> Iterator[RealVllm]:
     """A second server of the same model."""
-    made = RealVllm(model_folder, model_folder / "replica.log", "--dtype", "float32")
-    made.start()
-    yield made
-    made.kill()
+    vllm = RealVllm(model_folder, model_folder / "replica.log", "--dtype", "float32")
+    vllm.start()
+    yield vllm
+    vllm.kill()
 
 
 @pytest.fixture(scope="module")
 def sixteen(model_folder: Path) -> Iterator[RealVllm]:
     """A server in bfloat16, whose head is in float32, as `gamespiel vllm-command` asks for it."""
-    made = RealVllm(
+    vllm = RealVllm(
         model_folder, model_folder / "bfloat16.log", "--dtype", "bfloat16",
         "--hf-overrides", '{"head_dtype": "float32"}', "--logprobs-mode", "processed_logprobs",
         "--no-enable-chunked-prefill", "--max-num-batched-tokens", "1024",
     )  # fmt: skip
-    made.start()
-    yield made
-    made.kill()
+    vllm.start()
+    yield vllm
+    vllm.kill()
 
 
 @pytest.fixture
@@ -172,8 +172,8 @@ def gap_of(sampler: VllmSampler, policy: LLMPolicy, name: str) -> float:
         for node in trie.nodes
     ]
     assert max(len(query.text) for query in queries) > min(len(query.text) for query in queries) + 2
-    own, theirs = sampler._probe.reader.read_nodes(queries), sampler._choices.read_nodes(queries)
-    return max(float(np.abs(a - b).max()) for a, b in zip(own, theirs, strict=True))
+    local_rows, theirs = sampler._probe.reader.read_nodes(queries), sampler._choices.read_nodes(queries)
+    return max(float(np.abs(a - b).max()) for a, b in zip(local_rows, theirs, strict=True))
 
 
 def test_log_probabilities_are_the_scorers(server: RealVllm, plug: Plug) -> None:
@@ -194,8 +194,8 @@ def test_log_probabilities_are_the_scorers(server: RealVllm, plug: Plug) -> None
     queries = [
         NodeQuery(NEWEST, prompt, tuple(range(300, 600))) for prompt in policy.prompts(["x", "seat 0"])
     ]
-    own, theirs = sampler._probe.reader.read_nodes(queries), sampler._choices.read_nodes(queries)
-    for mine, other in zip(own, theirs, strict=True):
+    local_rows, theirs = sampler._probe.reader.read_nodes(queries), sampler._choices.read_nodes(queries)
+    for mine, other in zip(local_rows, theirs, strict=True):
         assert mine.shape == other.shape == (300,)
         assert np.abs(mine - other).max() < 1e-3
 
@@ -251,8 +251,8 @@ def test_texts_are_tokens_in_and_tokens_out(server: RealVllm, plug: Plug) -> Non
     assert [one.tokens for one in first] == [one.tokens for one in again]
     assert len({one.tokens for one in first}) > 1
     for one in first:
-        own = sampler._probe.reader.read_text(NEWEST, one.prompt, one.tokens, 1.0)
-        assert one.log_probs == pytest.approx(own, abs=1e-3)
+        log_probs = sampler._probe.reader.read_text(NEWEST, one.prompt, one.tokens, 1.0)
+        assert one.log_probs == pytest.approx(log_probs, abs=1e-3)
     (greedy, *_) = policy.decide(texts, None, None, constraint=free)
     assert len(greedy.tokens) > 0
 
@@ -267,8 +267,8 @@ def test_sixteen_bits_stay_within_their_limit(sixteen: RealVllm, plug: Plug) -> 
     for start in range(0, 48, 12):  # at most 16 of a call are compared
         part = slice(start, start + 12)
         policy.decide([f"seat {i}" for i in range(start, start + 12)], masks[part], noise[part])
-    found = sampler.take_metrics()
-    assert found["gap"] < 0.15 and found["differing"] <= 0.1
+    metrics = sampler.take_metrics()
+    assert metrics["gap"] < 0.15 and metrics["differing"] <= 0.1
     cooled = policy.free_text(24, temperature=0.7)
     policy.decide(["Tell me a story."] * 4, None, noise[:4], constraint=cooled)
     written = sampler.take_metrics()

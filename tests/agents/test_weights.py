@@ -152,18 +152,18 @@ def test_the_weights_are_the_files(
     The model can be saved and loaded as a folder. Random weights have the file's architecture. A file of its
     name in the working folder is another file.
     """
-    model, given = load(file), weights()
+    model, tensors = load(file), weights()
     assert capfd.readouterr() == ("", "")
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     for layer in range(LAYERS):
-        expected = torch.from_numpy(given[f"blk.{layer}.ffn_up.weight"])
+        expected = torch.from_numpy(tensors[f"blk.{layer}.ffn_up.weight"])
         half = expected.reshape(-1, 32).abs().amax(-1, keepdim=True) / 127 / 2
         rounded = model.model.layers[layer].mlp.up_proj.weight
         assert not torch.equal(rounded, expected)
         # The scale of a block is a float16, with 11 bits: 127 steps of it are off by up to 127 / 2**11.
         assert ((rounded - expected).reshape(-1, 32).abs() <= half * (1 + 2 * 127 / 2**11)).all()
         norm = model.model.layers[layer].input_layernorm.weight
-        assert torch.equal(norm, torch.from_numpy(given[f"blk.{layer}.attn_norm.weight"]))
+        assert torch.equal(norm, torch.from_numpy(tensors[f"blk.{layer}.attn_norm.weight"]))
     model.save_pretrained(str(tmp_path))
     assert "quantization_config" not in json.loads((tmp_path / "config.json").read_text())
     ids = torch.arange(20)[None]

@@ -260,11 +260,11 @@ ONE_STEP = {"mini_batch_size": 64}
 
 def assert_same_step(one: LLMPPO, other: LLMPPO, *more: str) -> None:
     """Makes the one optimizer step of both learners, and compares their gradients and metrics."""
-    found = [trained(model) for model in (one, other)]
+    metrics = [trained(model) for model in (one, other)]
     assert len(one.rollout_buffer) <= 64  # one optimizer step: its gradient stays to be seen
     assert relative(gradient_of(other), gradient_of(one)) < 1e-5
     for name in ("policy_loss", "value_loss", "entropy", "kl_ref", *more):
-        assert found[1][f"train/{name}"] == pytest.approx(found[0][f"train/{name}"], rel=1e-4, abs=1e-7)
+        assert metrics[1][f"train/{name}"] == pytest.approx(metrics[0][f"train/{name}"], rel=1e-4, abs=1e-7)
 
 
 def prompts_of(model: LLMPPO) -> list[Any]:

@@ -35,8 +35,8 @@ OTHERS = {"advantages", "curricula", "learning_speed", "scale"}
 
 def sample(argv: Sequence[str], number: float = 1, draw: ending.Draw | None = None) -> dict[str, Any]:
     """Runs a benchmark that measures nothing."""
-    given = ending.parse(argparse.ArgumentParser(), argv)
-    return ending.end({"benchmark": "sample", "number": number}, given.out, draw)
+    arguments = ending.parse(argparse.ArgumentParser(), argv)
+    return ending.end({"benchmark": "sample", "number": number}, arguments.out, draw)
 
 
 def picture(results: dict[str, Any], path: Path) -> None:
@@ -57,7 +57,7 @@ def cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def results_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that takes the place of `benchmarks/results`."""
     folder = tmp_path / "results"
     folder.mkdir()
@@ -69,15 +69,15 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_keep_overwrites_the_kept_files_from_any_directory(
-    kept: Path, cwd: Path, capsys: pytest.CaptureFixture[str]
+    results_dir: Path, cwd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (kept / "sample.json").write_text("an old and much longer line that must be gone altogether\n")
-    (kept / "sample.png").write_text("old")
-    (kept / "another.json").write_text("untouched")
+    (results_dir / "sample.json").write_text("an old and much longer line that must be gone altogether\n")
+    (results_dir / "sample.png").write_text("old")
+    (results_dir / "another.json").write_text("untouched")
     sample(["--keep"], 7, picture)
     *where, line = capsys.readouterr().out.splitlines()
-    assert where == [f"written to {kept / 'sample.json'}", f"written to {kept / 'sample.png'}"]
-    assert contents(kept) == {
+    assert where == [f"written to {results_dir / 'sample.json'}", f"written to {results_dir / 'sample.png'}"]
+    assert contents(results_dir) == {
         "sample.json": f"{line}\n".encode(), "sample.png": b"a picture of 7", "another.json": b"untouched"
     }  # fmt: skip
     assert list(cwd.iterdir()) == []
@@ -85,13 +85,13 @@ def test_keep_overwrites_the_kept_files_from_any_directory(
 
 def test_a_place_of_ones_own(cwd: Path) -> None:
     (cwd / "old.json").mkdir()  # a folder, whatever it is called
-    for option, given, path in (
+    for option, value, path in (
         ("--out", "new/folder", "new/folder/sample.json"),
         ("--output", "new/mine.json", "new/mine.json"),
         ("--out", "old.json", "old.json/sample.json"),
     ):
         for number in range(2):
-            sample([option, given], number, picture)
+            sample([option, value], number, picture)
             assert json.loads((cwd / path).read_text())["number"] == number
             assert (cwd / path).with_suffix(".png").read_text() == f"a picture of {number}"
     assert not (cwd / "runs").exists()

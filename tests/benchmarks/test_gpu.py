@@ -30,7 +30,7 @@ def find_errors(value: Any) -> list[str]:
     """Returns the errors anywhere in a result."""
     if not isinstance(value, dict):
         return []
-    inner = [error for own in value.values() for error in find_errors(own)]
+    inner = [error for part in value.values() for error in find_errors(part)]
     return [*inner, value["error"]] if "error" in value else inner
 
 

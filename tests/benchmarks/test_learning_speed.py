@@ -18,7 +18,7 @@ def test_a_short_run(
     """Steps have 64 games in place of 512."""
     preset = learning_speed.llm_overrides
     monkeypatch.setattr(
-        learning_speed, "llm_overrides", lambda *given: [*preset(*given), ("ppo.batch_size", "64")]
+        learning_speed, "llm_overrides", lambda *arguments: [*preset(*arguments), ("ppo.batch_size", "64")]
     )
     results = learning_speed.main(["--decisions", "100", "--out", str(tmp_path / "new"), "--threads", "1"])
     printed = capsys.readouterr().out.splitlines()

@@ -13,8 +13,8 @@ def test_readings_are_compared_by_decision() -> None:
         step = {"collect_seconds": collecting, "update_seconds": updating, "seconds": collecting + updating}
         return {"steps": {"ppo_epochs_1": {**step, "decisions": decisions}}}
 
-    found = compare({"shared": steps(2, 4, 20), "padded": steps(2, 6, 10)})
-    assert found == {"ppo_epochs_1": {"collect_seconds": 2.0, "update_seconds": 3.0, "seconds": 2.67}}
+    ratios = compare({"shared": steps(2, 4, 20), "padded": steps(2, 6, 10)})
+    assert ratios == {"ppo_epochs_1": {"collect_seconds": 2.0, "update_seconds": 3.0, "seconds": 2.67}}
 
 
 def test_a_row_leaves_the_first_step_out() -> None:

@@ -54,7 +54,9 @@ def opened(chromium: Any) -> Iterator[Open]:
 
     def show(file: Path, fragment: str = "", **settings: Any) -> Any:
         contexts.append(chromium.new_context(**settings))
-        contexts[-1].on("request", lambda made: made.url.startswith("file:") or faults.append(made.url))
+        contexts[-1].on(
+            "request", lambda request: request.url.startswith("file:") or faults.append(request.url)
+        )
         page = contexts[-1].new_page()
         page.on("console", lambda said: said.type in ("error", "warning") and faults.append(said.text))
         page.on("pageerror", lambda error: faults.append(str(error)))

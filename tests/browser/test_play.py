@@ -104,8 +104,8 @@ def policy_probabilities(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     path = tmp_path_factory.mktemp("play") / "probabilities.json"
     command = [PYTHON, "-m", "docs.play_trained", "--probabilities", path]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    probabilities: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return probabilities
 
 
 @pytest.mark.parametrize("game", GAMES)

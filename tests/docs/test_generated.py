@@ -111,9 +111,9 @@ def test_the_other_games_are_told_once_and_rightly() -> None:
     groups = re.findall(r"^- \*\*(.*?)\*\* \((\d+)\): (.*)$", section("## Other games of OpenSpiel"), re.M)
     listed: dict[str, str] = {}
     for heading, count, names in groups:
-        found = re.findall(r"`(\w+)`", names)
-        assert len(found) == int(count)
-        listed.update(dict.fromkeys(found, heading))
+        game_names = re.findall(r"`(\w+)`", names)
+        assert len(game_names) == int(count)
+        listed.update(dict.fromkeys(game_names, heading))
     assert sum(int(count) for _, count, _ in groups) == len(listed)
     registered = {
         name for name in pyspiel.registered_names() if not name.startswith(("python_", "chat_game"))

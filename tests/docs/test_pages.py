@@ -73,7 +73,7 @@ def parsed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, finished: Path, request: pytest.FixtureRequest
 ) -> list[Any]:
     """The options that the commands hand on, in a folder with the files that the pages name."""
-    made: list[Any] = []
+    option_sets: list[Any] = []
     for name, function in (
         ("training.run", "train"),
         ("measure.evaluation", "evaluate"),
@@ -81,7 +81,7 @@ def parsed(
         ("measure.compare.run", "compare"),
     ):
         module = ModuleType(f"gamespiel.{name}")
-        setattr(module, function, lambda options, resume=None: made.append(options))
+        setattr(module, function, lambda options, resume=None: option_sets.append(options))
         monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))  # to which --import adds the folder
@@ -99,7 +99,7 @@ def parsed(
     if "@best" in line:
         shutil.copytree(finished, "runs/week")
         kept.mark_best(Path("runs/week"), kept.step_of(kept.find_whole(Path("runs/week"))), "score", 0.5)
-    return made
+    return option_sets
 
 
 LINES = sorted({line for page in PAGES for line in commands(page)})

@@ -119,8 +119,8 @@ def test_pettingzoo(run: str) -> None:
     # The chips of two players sum to zero, and so do the scores of goofspiel around 1/2.
     leduc = [float(chips) for chips in re.findall(r"'player_\d': (-?[\d.]+)", run.splitlines()[0])]
     assert len(leduc) == 2 and sum(leduc) == 0 and leduc[0] != 0
-    found = re.search(r"goofspiel took 7 steps, scores: {'player_0': ([\d.]+), 'player_1': ([\d.]+)}", run)
-    assert found and float(found[1]) + float(found[2]) == 1  # the eighth card is the only one left
+    match = re.search(r"goofspiel took 7 steps, scores: {'player_0': ([\d.]+), 'player_1': ([\d.]+)}", run)
+    assert match and float(match[1]) + float(match[2]) == 1  # the eighth card is the only one left
     assert "Game over: goofspiel\nYou were Player 0." in run
 
 
@@ -136,12 +136,12 @@ def test_cleanrl_learns_behind_the_mask(run: str) -> None:
 @pytest.mark.trains
 @example("self_play_open.py")
 def test_self_play_approaches_the_equilibrium(run: str) -> None:
-    found = re.findall(r"(\d+) games: exploitability ([\d.]+), value ([+-][\d.]+)", run)
-    assert [int(games) for games, _, _ in found] == list(range(0, 30_001, 5000))
+    rows = re.findall(r"(\d+) games: exploitability ([\d.]+), value ([+-][\d.]+)", run)
+    assert [int(games) for games, _, _ in rows] == list(range(0, 30_001, 5000))
     # Uniform play: NashConv 11/12, and 1/8 for seat 0. At the equilibrium: 0 and -1/18.
-    assert found[0][1:] == ("0.458", "+0.125")
-    assert float(found[-1][1]) < 0.458 / 4
-    assert float(found[-1][2]) == pytest.approx(-1 / 18, abs=0.04)
+    assert rows[0][1:] == ("0.458", "+0.125")
+    assert float(rows[-1][1]) < 0.458 / 4
+    assert float(rows[-1][2]) == pytest.approx(-1 / 18, abs=0.04)
     bets = {
         (card, move): float(share)
         for card, move, share in re.findall(r"card: (\w) Betting: Player 0 (\w+) -> bets ([\d.]+)", run)

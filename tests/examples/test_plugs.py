@@ -19,8 +19,8 @@ def test_openenv_plays_by_the_mask(run: str) -> None:
     assert run.startswith("action: 0 was given, legal: 1, 2\n")
     # Two random players score 0.5 over both seats. With some 4 of 26 chips per
     # game, the error is 4 / 26 / 10.
-    found = re.search(r"100 games, mean score (0\.\d+), 0 illegal actions", run)
-    assert found and float(found[1]) == pytest.approx(0.5, abs=0.06)
+    match = re.search(r"100 games, mean score (0\.\d+), 0 illegal actions", run)
+    assert match and float(match[1]) == pytest.approx(0.5, abs=0.06)
 
 
 @example("rllib_ppo.py", "ray")
@@ -33,9 +33,9 @@ def test_rllib_learns_behind_the_mask(run: str) -> None:
 
 @example("tianshou_random.py", "tianshou")
 def test_tianshou_plays_by_the_mask(run: str) -> None:
-    found = re.search(r"500 games, (\d+) moves, (\d\.\d+) legal of 3 actions", run)
+    match = re.search(r"500 games, (\d+) moves, (\d\.\d+) legal of 3 actions", run)
     # The mask never allows a fold before a bet, and a third raise is never legal.
-    assert found and int(found[1]) > 1000 and 2 <= float(found[2]) < 3
+    assert match and int(match[1]) > 1000 and 2 <= float(match[2]) < 3
     first, second = (float(chips) for chips in re.findall(r"[+-]\d+\.\d\d", run))
     assert first == -second and abs(first) < 1  # a zero-sum game
 
@@ -59,21 +59,21 @@ def test_trl_makes_a_step(run: str) -> None:
 def test_verifiers_evaluates(run: str) -> None:
     # Always to pass loses the ante to a bet, half of the time, and else meets a showdown worth 0: -1/2, which
     # scores 0.375. One game's standard deviation is 0.22, so 0.05 over 20 games; four of these are 0.2.
-    found = re.search(r"20 games, mean reward (0\.\d+)\n0 illegal actions\n", run)
-    assert found and float(found[1]) == pytest.approx(0.375, abs=0.2)
+    match = re.search(r"20 games, mean reward (0\.\d+)\n0 illegal actions\n", run)
+    assert match and float(match[1]) == pytest.approx(0.375, abs=0.2)
 
 
 @example("skrl_ppo.py", "skrl")
 def test_skrl_learns_behind_the_mask(run: str) -> None:
     # Random play scores 0.5 over both seats, the best response (0.5 + 0.4167) / 2 chips of 4, which is 0.615.
-    found = re.search(r"(\d+) games, mean score (0\.\d+), 0 illegal actions", run)
-    assert found and int(found[1]) >= 1000 and 0.55 < float(found[2]) < 0.65
+    match = re.search(r"(\d+) games, mean score (0\.\d+), 0 illegal actions", run)
+    assert match and int(match[1]) >= 1000 and 0.55 < float(match[2]) < 0.65
 
 
 @example("agilerl_ippo.py", "agilerl")
 def test_agilerl_plays_by_the_mask(run: str) -> None:
-    found = re.search(r"200 games, mean scores (0\.\d+) and (0\.\d+), 0 illegal actions", run)
-    assert found and float(found[1]) + float(found[2]) == pytest.approx(1.0, abs=0.002)  # a zero-sum game
+    match = re.search(r"200 games, mean scores (0\.\d+) and (0\.\d+), 0 illegal actions", run)
+    assert match and float(match[1]) + float(match[2]) == pytest.approx(1.0, abs=0.002)  # a zero-sum game
 
 
 @example("minari_record.py", "minari")
@@ -90,8 +90,8 @@ def test_ray_tune_finds_the_rate_that_learns(run: str) -> None:
 
 @example("gem_vector.py", "gem")
 def test_gem_plays_a_vector_of_games(run: str) -> None:
-    found = re.search(r"(\d+) games, mean score (0\.\d+)", run)
-    assert found and int(found[1]) >= 400 and float(found[2]) == pytest.approx(0.5, abs=0.06)
+    match = re.search(r"(\d+) games, mean score (0\.\d+)", run)
+    assert match and int(match[1]) >= 400 and float(match[2]) == pytest.approx(0.5, abs=0.06)
 
 
 @example("textarena_play.py", "textarena")
@@ -109,5 +109,5 @@ def test_reasoning_gym_scores_our_questions(run: str) -> None:
 
 @example("smolagents_play.py", "smolagents")
 def test_an_agent_of_smolagents_plays_by_a_tool(run: str) -> None:
-    found = re.search(r"20 games, mean reward (0\.\d+)", run)
-    assert found and float(found[1]) == pytest.approx(0.375, abs=0.2)  # as for verifiers: always to pass
+    match = re.search(r"20 games, mean reward (0\.\d+)", run)
+    assert match and float(match[1]) == pytest.approx(0.375, abs=0.2)  # as for verifiers: always to pass

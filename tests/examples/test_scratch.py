@@ -77,8 +77,8 @@ def test_a_step_has_the_librarys_probabilities_and_gradients(scratch: Any, game:
     parts = [term(scored, played, numbers) for term in (policy_gradient, critic_error, entropy_bonus)]
     sum(part.loss for part in parts).backward()
 
-    found, _ = scratch.ask(mine, [turn["question"] for turn in turns])
-    chosen = found[range(len(turns)), [turn["place"] for turn in turns]]
+    log_table, _ = scratch.ask(mine, [turn["question"] for turn in turns])
+    chosen = log_table[range(len(turns)), [turn["place"] for turn in turns]]
     assert chosen.tolist() == pytest.approx(log_probs.tolist(), abs=1e-5)
     scratch.ppo_loss(mine, turns, entropy_coef=bonus).backward()
     for ours, theirs in pairs.values():

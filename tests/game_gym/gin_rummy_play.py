@@ -25,8 +25,8 @@ def act(state: Any, *names: str) -> None:
         if state.is_chance_node():
             state.apply_action(number(name))
         else:
-            found = [action for action in legal if state.action_to_string(seat, action).endswith(f": {name}")]
-            state.apply_action(found[0])
+            moves = [action for action in legal if state.action_to_string(seat, action).endswith(f": {name}")]
+            state.apply_action(moves[0])
 
 
 def choose_melds(state: Any, rng: random.Random) -> int:

@@ -127,7 +127,7 @@ def plain(info: dict[str, Any]) -> dict[str, Any]:
 
 def opening(info: dict[str, Any]) -> dict[str, Any]:
     """An info after a reset, without what says that upstream has paid nothing: recorded games lack it."""
-    kept = plain(info)
-    if "result" not in kept:
-        assert kept.pop("upstream_reward") == 0.0
-    return kept
+    plain_info = plain(info)
+    if "result" not in plain_info:
+        assert plain_info.pop("upstream_reward") == 0.0
+    return plain_info

@@ -257,13 +257,13 @@ def test_every_parameter_of_a_game_that_is_a_file_is_known() -> None:
     import pyspiel
 
     words = ("file", "path", "root", "dir", "folder")
-    found = {
+    pairs = {
         (kind.short_name, name)
         for kind in pyspiel.registered_games()
         for name in kind.parameter_specification
         if any(word in name.lower() for word in words)
     }
-    for game, name in found:
+    for game, name in pairs:
         with pytest.raises(GameError, match="would open"):
             load_variant(find_game(game), {name: SECRET})
-    assert {("efg_game", "filename"), ("nfg_game", "filename"), ("bargaining", "instances_file")} <= found
+    assert {("efg_game", "filename"), ("nfg_game", "filename"), ("bargaining", "instances_file")} <= pairs

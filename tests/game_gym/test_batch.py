@@ -35,12 +35,12 @@ CASES = [
 ]
 
 
-def made(num_envs: int = 6, **arguments: Any) -> Any:
+def make_vec(num_envs: int = 6, **arguments: Any) -> Any:
     return gym.make_vec("game_gym:GameSpiel-v0", num_envs=num_envs, **arguments)
 
 
 def sync(mode: AutoresetMode, num_envs: int = 6, **arguments: Any) -> Any:
-    return made(num_envs, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **arguments)
+    return make_vec(num_envs, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, **arguments)
 
 
 def step_both(batch: Any, other: Any, actions: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -48,8 +48,8 @@ def step_both(batch: Any, other: Any, actions: Any) -> tuple[list[Any], dict[str
     texts, *arrays, infos = batch.step(actions)
     expected_texts, *expected_arrays, expected = other.step(actions)
     assert texts == expected_texts
-    for given, array in zip(arrays, expected_arrays, strict=True):
-        assert data_equivalence(given, array, exact=True)
+    for batch_array, array in zip(arrays, expected_arrays, strict=True):
+        assert data_equivalence(batch_array, array, exact=True)
     assert data_equivalence(infos, expected, exact=True)
     return arrays, infos
 
@@ -63,7 +63,7 @@ def choices(infos: dict[str, Any], rng: np.random.Generator) -> Any:
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 @pytest.mark.parametrize(("arguments", "steps"), CASES)
 def test_it_is_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], steps: int) -> None:
-    slow, fast = sync(mode, **arguments), made(autoreset_mode=mode, **arguments)
+    slow, fast = sync(mode, **arguments), make_vec(autoreset_mode=mode, **arguments)
     assert isinstance(slow, SyncVectorEnv) and type(fast) is GameSpielVectorEnv
     assert fast.metadata["autoreset_mode"] is mode
     assert (fast.action_space, fast.observation_space) == (slow.action_space, slow.observation_space)
@@ -90,7 +90,9 @@ def test_it_is_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], s
 def test_illegal_actions_of_opponents_are_counted_as_in_sync_vector_env(registry: None) -> None:
     opponents.register_opponent("wrong", Fixed, illegal="random")
     mode = AutoresetMode.NEXT_STEP
-    slow, fast = (make(mode, opponent="wrong", **LEDUC) for make in (sync, lambda mode, **more: made(**more)))
+    slow, fast = (
+        make(mode, opponent="wrong", **LEDUC) for make in (sync, lambda mode, **more: make_vec(**more))
+    )
     _, infos = fast.reset(seed=3)
     assert data_equivalence(infos, slow.reset(seed=3)[1], exact=True)
     rng = np.random.default_rng(0)
@@ -103,7 +105,7 @@ def test_illegal_actions_of_opponents_are_counted_as_in_sync_vector_env(registry
 
 
 def test_without_autoreset() -> None:
-    fast, slow = made(autoreset_mode="Disabled", **LEDUC), sync(AutoresetMode.DISABLED, **LEDUC)
+    fast, slow = make_vec(autoreset_mode="Disabled", **LEDUC), sync(AutoresetMode.DISABLED, **LEDUC)
     texts, infos = fast.reset(seed=0)
     slow.reset(seed=0)
     over = np.zeros(6, dtype=bool)
@@ -124,7 +126,7 @@ def test_without_autoreset() -> None:
 def test_threads_change_nothing() -> None:
     """Searches think in parallel; each game has its own."""
     arguments = {"game": "tic_tac_toe", "opponent": "mcts:30x2", "rules": False}
-    one, several = made(threads=1, **arguments), made(threads=5, **arguments)
+    one, several = make_vec(threads=1, **arguments), make_vec(threads=5, **arguments)
     assert (one.threads, several.threads) == (1, 5)
     texts, infos = one.reset(seed=3)
     assert several.reset(seed=3)[0] == texts
@@ -138,10 +140,10 @@ def test_threads_change_nothing() -> None:
 
 def test_a_search_gets_a_thread_per_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("game_gym.vector.count_cores", lambda: 3)
-    assert made(opponent="mcts:10", **LEDUC).threads == 3
-    assert made(2, opponent="mcts:10", **LEDUC).threads == 2
-    assert made(opponent="ismcts:10", **LEDUC).threads == 3  # each of which has a process
-    assert made(**LEDUC).threads == 1
+    assert make_vec(opponent="mcts:10", **LEDUC).threads == 3
+    assert make_vec(2, opponent="mcts:10", **LEDUC).threads == 2
+    assert make_vec(opponent="ismcts:10", **LEDUC).threads == 3  # each of which has a process
+    assert make_vec(**LEDUC).threads == 1
 
 
 def test_after_an_error_no_game_moves(registry: None) -> None:
@@ -164,7 +166,7 @@ def test_after_an_error_no_game_moves(registry: None) -> None:
             return int(view.legal_actions()[0])
 
     opponents.register_opponent("patient", Patient)
-    batch = made(2, game="tic_tac_toe", opponent="patient", threads=2)
+    batch = make_vec(2, game="tic_tac_toe", opponent="patient", threads=2)
     batch.reset(seed=[0, 2])
     with pytest.raises(RuntimeError, match="gone"):
         batch.step(np.array([4, 4]))
@@ -173,12 +175,12 @@ def test_after_an_error_no_game_moves(registry: None) -> None:
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))])
 def test_a_copy_in_mid_game_has_threads_of_its_own(clone: Any) -> None:
-    batch = made(2, game="tic_tac_toe", opponent="mcts:10", threads=2)
+    batch = make_vec(2, game="tic_tac_toe", opponent="mcts:10", threads=2)
     batch.reset(seed=3)
     batch.step(np.array([4, 4]))
     twin = clone(batch)
-    expected, found = (each.step(each.action_masks().argmax(axis=1)) for each in (batch, twin))
-    assert found[0] == expected[0]
+    expected, twin_step = (each.step(each.action_masks().argmax(axis=1)) for each in (batch, twin))
+    assert twin_step[0] == expected[0]
     for each in (batch, twin):
         each.close()
 
@@ -191,7 +193,7 @@ def test_arguments() -> None:
     ):
         with pytest.raises(ArgumentError, match=message):
             GameSpielVectorEnv(**{**LEDUC, **wrong})
-    batch = made(2, **LEDUC)
+    batch = make_vec(2, **LEDUC)
     with pytest.raises(ArgumentError, match=r"seed: 3 seeds were given, allowed: 2"):
         batch.reset(seed=[1, 2, 3])
     batch.reset(seed=0)

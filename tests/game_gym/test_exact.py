@@ -149,14 +149,14 @@ def test_random_policies_have_the_values_of_openspiels_own_algorithms(
         game.game,
         lambda state: chances[state.current_player(), state.information_state_string()],
     )
-    found = exact.evaluate_table(tree, table, "random")
+    evaluation = exact.evaluate_table(tree, table, "random")
     whole = nash_conv(game.game, theirs, return_only_nash_conv=False, use_cpp_br=False)
-    assert found.exploitability == pytest.approx(whole.nash_conv / 2, abs=1e-12)
+    assert evaluation.exploitability == pytest.approx(whole.nash_conv / 2, abs=1e-12)
     gains = [
         best - value
         for best, value in zip(exact.find_best_values(tree, table), whole.player_improvements, strict=True)
     ]
-    assert gains == pytest.approx([found.self_value, -found.self_value], abs=1e-12)
+    assert gains == pytest.approx([evaluation.self_value, -evaluation.self_value], abs=1e-12)
 
 
 @pytest.mark.memory
@@ -231,9 +231,9 @@ def test_games_that_cannot_be_enumerated_are_named(arguments: dict[str, Any], me
 
 def test_what_is_no_distribution_and_no_opponent_is_named() -> None:
     for answer in ([0.5, 0.6], [1.5, -0.5], [1.0], [np.nan, 1.0], [[0.5, 0.5]]):
-        given = [np.array(answer)] * 12
+        answers = [np.array(answer)] * 12
         with pytest.raises(ArgumentError, match="allowed: 2 probabilities of at least 0 that sum to 1"):
-            evaluate(KUHN, lambda texts, legal, given=given: given)
+            evaluate(KUHN, lambda texts, legal, answers=answers: answers)
     with pytest.raises(ArgumentError, match="0 answers were given, allowed: 12"):
         evaluate(KUHN, lambda texts, legal: [])
     with pytest.raises(ArgumentError, match="opponent: 'mcts' was given, allowed: 'random', 'first'"):
@@ -276,8 +276,8 @@ def test_the_sum_over_all_histories_is_the_exact_value(trees: dict[str, GameTree
     tables = [draw_table(tree, 1), draw_table(tree, 2)]
     values = tree.score_policies(tables)
     for seat, blind, *known in itertools.product((0, 1), (False, True), (False, True), (False, True)):
-        given = [table if own else None for table, own in zip(tables, known, strict=True)]
-        estimator = make_estimator(tree, seat, given, blind=blind)
+        policies = [table if is_known else None for table, is_known in zip(tables, known, strict=True)]
+        estimator = make_estimator(tree, seat, policies, blind=blind)
         mean, variance, plain = average_estimates(estimator, tables)
         assert mean == pytest.approx(values[seat], abs=1e-12)
         low, high = estimator.bounds
@@ -294,8 +294,8 @@ def test_a_seat_that_reads_the_true_state_is_estimated_without_bias(
     """An unknown policy that depends on the whole history, hidden cards too: only not ``blind`` is right."""
     tree, rng = trees["leduc"], np.random.default_rng(5)
     table = draw_table(tree, 3)
-    given = [table, None] if seat == 0 else [None, table]
-    edges = tree.edge_probabilities(given)
+    policies = [table, None] if seat == 0 else [None, table]
+    edges = tree.edge_probabilities(policies)
     drawn = np.where(np.isnan(edges), rng.uniform(size=len(edges)), 0)
     sums = np.bincount(tree.parents, weights=drawn)
     cheating = np.where(np.isnan(edges), drawn / np.maximum(sums[tree.parents], 1e-300), edges)
@@ -303,9 +303,9 @@ def test_a_seat_that_reads_the_true_state_is_estimated_without_bias(
     weights = tree.reach(cheating)
     means = {}
     for blind in (False, True):
-        found = make_estimator(tree, seat, given, blind=blind).estimates
-        ends = ~np.isnan(found)
-        means[blind] = weights[ends] @ found[ends]
+        estimates = make_estimator(tree, seat, policies, blind=blind).estimates
+        ends = ~np.isnan(estimates)
+        means[blind] = weights[ends] @ estimates[ends]
     assert means[False] == pytest.approx(value, abs=1e-12)
     assert means[True] != pytest.approx(value, abs=1e-6)
 
@@ -331,11 +331,11 @@ def test_a_best_response_is_estimated_without_variance(trees: dict[str, GameTree
     """An unknown seat that plays as the value function expects leaves no luck: one estimate for all games."""
     tree = trees["leduc"]
     known = draw_table(tree, 4)
-    given = [None, known] if seat == 0 else [known, None]
-    tables = assume_policies(tree, given)
+    policies = [None, known] if seat == 0 else [known, None]
+    tables = assume_policies(tree, policies)
     best = evaluate(tree.variant, uniform, rules=False).best  # against uniform play
     responding = assume_policies(tree, [None, tree.tabulate(uniform)])
     assert tree.score_policies(responding)[0] == pytest.approx(best[0] / 26 + 1 / 2, abs=1e-12)
-    mean, variance, plain = average_estimates(make_estimator(tree, seat, given, blind=False), tables)
+    mean, variance, plain = average_estimates(make_estimator(tree, seat, policies, blind=False), tables)
     assert mean == pytest.approx(tree.score_policies(tables)[seat], abs=1e-12)
     assert variance < 1e-20 < plain

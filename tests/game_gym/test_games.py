@@ -90,8 +90,8 @@ def test_variants_and_budgets_are_upstreams(name: str) -> None:
     assert list(UPSTREAM) == list(games.TABLE)  # its order is that of the task ids
     spec = DECLARED[name]
     period, params, budget = UPSTREAM[name]
-    found = spec.budget and (spec.budget.simulations, spec.budget.rollouts)
-    assert (spec.variants, spec.params(1), found) == (period, params, budget)
+    counts = spec.budget and (spec.budget.simulations, spec.budget.rollouts)
+    assert (spec.variants, spec.params(1), counts) == (period, params, budget)
     variants = [load_variant(spec, spec.params(config)) for config in range(2 * period)]
     assert variants[:period] == variants[period:] and len(set(variants)) == period
 
@@ -237,7 +237,7 @@ def test_texts_are_texts(declared: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "given", "message"),
+    ("field", "value", "message"),
     [
         ("rules", "Take a stick.", "'nim': rules: 'Take a stick.' was given, needed: a function"),
         ("show", "x", "'nim': show: 'x' was given, needed: a function of a state .* or None$"),
@@ -248,11 +248,11 @@ def test_texts_are_texts(declared: None) -> None:
     ],
 )
 def test_a_field_of_another_type_is_refused_when_the_declaration_is_made(
-    field: str, given: object, message: str
+    field: str, value: object, message: str
 ) -> None:
     right = {"name": "nim", "rules": lambda params: "", "describe": lambda state, seat: ""}
     with pytest.raises(GameError, match=message):
-        GameSpec(**{**right, field: given})  # type: ignore[arg-type]
+        GameSpec(**{**right, field: value})  # type: ignore[arg-type]
 
 
 # -- games without a declaration -----------------------------------------------------------------------------

@@ -46,15 +46,15 @@ def exchanged(state: State, seat: int, rng: random.Random) -> State | None:
     cards = range(game.max_chance_outcomes())
     moves = [(move.player, move.action) for move in state.full_history()]
     known = _memories(state, seat)
-    found = None
+    sample = None
     for _ in range(EXCHANGES):
         one, two = rng.sample(cards, 2)
         swap = {one: two, two: one}
         others = [(who, action if who == seat else swap.get(action, action)) for who, action in moves]
         other = _unnoticed(game, others, seat, known) if others != moves else None
         if other is not None:
-            moves, found = others, other
-    return found
+            moves, sample = others, other
+    return sample
 
 
 def _memories(state: State, seat: int) -> list[tuple[str, list[int]]]:

@@ -106,8 +106,8 @@ def test_pure_functions_render_the_same() -> None:
         text, info = env.reset(seed=5)
         assert text == render(env.variant, env.state, info["seat"], rules=False, list_actions=False)
         states = build_tree(env.variant, rules=False, list_actions=False, named=True).states
-        (own,) = [state for state in states if state.text == text]
-        assert isinstance(own.text, NamedText) and list(own.text.names) == info["admissible_commands"]
+        (match,) = [state for state in states if state.text == text]
+        assert isinstance(match.text, NamedText) and list(match.text.names) == info["admissible_commands"]
         assert text == NamedActions(env).reset(seed=5)[0]
 
 

@@ -43,22 +43,22 @@ def play(moves: int, seed: int) -> pyspiel.State:
 
 def find_narrow(variant: Variant) -> pyspiel.State:
     """Returns a state in the middle of a game with few actions, each of which a short search visits."""
-    found = [
+    states = [
         state.clone()
         for state in walk(variant.game, 5)
         if state.current_player() >= 0 and 4 <= len(state.legal_actions()) <= 8
     ]
-    return found[len(found) // 2]
+    return states[len(states) // 2]
 
 
 def choices(opponent: str, variant: Variant, state: pyspiel.State, searches: int) -> Counter[int]:
     """Returns how often each action was chosen, each time with another seed."""
     bot = make_opponent(opponent, variant.game, variant.spec, state.current_player())
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for seed in range(searches):
         bot.restart(10 * seed)
-        found[bot.act(see(variant, state))] += 1
-    return found
+        counts[bot.act(see(variant, state))] += 1
+    return counts
 
 
 @pytest.mark.parametrize("name", GAMES)

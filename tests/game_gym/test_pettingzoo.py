@@ -200,11 +200,11 @@ BOTH_KINDS = pytest.mark.parametrize("make", [games.env, games.parallel_env])
 @BOTH_KINDS
 def test_spaces_by_agent(make: Any) -> None:
     """skrl's wrapper reads the dictionaries, and calls no method."""
-    made = make(game="kuhn_poker")
-    observed, acted = made.unwrapped.observation_spaces, made.unwrapped.action_spaces
+    env = make(game="kuhn_poker")
+    observed, acted = env.unwrapped.observation_spaces, env.unwrapped.action_spaces
     assert observed.keys() == acted.keys() == {"player_0", "player_1"}
-    for agent in made.possible_agents:
-        assert observed[agent] is made.observation_space(agent) and acted[agent] is made.action_space(agent)
+    for agent in env.possible_agents:
+        assert observed[agent] is env.observation_space(agent) and acted[agent] is env.action_space(agent)
 
 
 @BOTH_KINDS
@@ -213,7 +213,7 @@ def test_the_mask_in_the_info_alone(observation: str, make: Any) -> None:
     """AgileRL reads it there, and takes no dictionary as an observation."""
     arguments: Any = {"game": "kuhn_poker", "observation": observation}
     apart, both = make(mask="info", **arguments), make(**arguments)
-    starts, agent = [made.reset(seed=3) for made in (apart, both)], "player_0"
+    starts, agent = [env.reset(seed=3) for env in (apart, both)], "player_0"
     if make is games.env:
         (shown, *_, info), (pair, *_, other) = apart.last(), both.last()
     else:

@@ -23,8 +23,8 @@ from task_gym.errors import ArgumentError, OpponentError, SizeError
 def test_simultaneous_moves_come_together() -> None:
     variant = find_variant(game="goofspiel", params={"num_cards": 8})
     # A prize card, and each player's bid: actions are cards less 1.
-    made = [found for _, found in positions(variant, [3, 0, 7])]
-    assert made == [
+    turns = [turn for _, turn in positions(variant, [3, 0, 7])]
+    assert turns == [
         [Move(CHANCE, 3, "Deal 4")],
         [Move(0, 0, "[P0]Bid: 1"), Move(1, 7, "[P1]Bid: 8")],
         [],
@@ -41,15 +41,15 @@ def test_every_game_is_played_again_from_its_history(name: str) -> None:
     while "result" not in info:
         *_, info = env.step(env.action_space.sample(info["action_mask"]))
     local: Any = env.unwrapped
-    for state, made in positions(local.variant, info["history"]):
+    for state, turn in positions(local.variant, info["history"]):
         text = show(local.variant, state)
         assert "-10000" not in text and "-1 " not in text
-        assert [move.name for move in made if "chance outcome" in move.name.lower()] == []
-    assert made == [] and str(state) == str(local.state)
+        assert [move.name for move in turn if "chance outcome" in move.name.lower()] == []
+    assert turn == [] and str(state) == str(local.state)
 
 
 @pytest.mark.parametrize(
-    ("game", "history", "made"),
+    ("game", "history", "pairs"),
     [
         # Deal K to Player 0 and Q to Player 1; a bet, and a pass.
         ("kuhn_poker", [2, 1, 1, 0], [(CHANCE, "K"), (CHANCE, "Q"), (0, "Bet"), (1, "Pass")]),
@@ -64,10 +64,10 @@ def test_every_game_is_played_again_from_its_history(name: str) -> None:
         ),
     ],
 )
-def test_moves_are_in_the_games_words(game: str, history: list[int], made: list[tuple[int, str]]) -> None:
-    found = moves(find_variant(game=game), history)
-    assert [(move.player, move.name) for move in found] == made
-    assert [move.action for move in found] == history
+def test_moves_are_in_the_games_words(game: str, history: list[int], pairs: list[tuple[int, str]]) -> None:
+    sequence = moves(find_variant(game=game), history)
+    assert [(move.player, move.name) for move in sequence] == pairs
+    assert [move.action for move in sequence] == history
 
 
 def test_chance_may_draw_what_openspiel_does_not_call_legal() -> None:
@@ -150,9 +150,9 @@ def test_an_illegal_reply_scores_nothing() -> None:
         assert "  0 -> Fold" not in prompt and scorer("0") == scorer("Fold") == 0
     for entry in data:
         known = entry["metadata"]
-        found = [data.score_answer(f"<think>0?</think>I play {a}.", entry) for a in known["legal_actions"]]
-        assert found == known["scores"] and min(found) > 0 and max(found) == 1
-        assert data.score_answer(known["admissible_commands"][0], entry) == found[0]
+        scores = [data.score_answer(f"<think>0?</think>I play {a}.", entry) for a in known["legal_actions"]]
+        assert scores == known["scores"] and min(scores) > 0 and max(scores) == 1
+        assert data.score_answer(known["admissible_commands"][0], entry) == scores[0]
         assert data.score_answer(None, entry) == data.score_answer("I pass.", entry) == 0
 
 
@@ -162,12 +162,12 @@ def test_a_search_finds_the_win() -> None:
     won = 0
     for entry in data:
         board = "".join(re.findall(r"^([xo.]{3})$", entry["question"], re.M))
-        own = "xo"[entry["metadata"]["seat"]]
+        mark = "xo"[entry["metadata"]["seat"]]
         wins = {
             line[i]
             for line in lines
             for i in range(3)
-            if board[line[i]] == "." and all(board[line[j]] == own for j in range(3) if j != i)
+            if board[line[i]] == "." and all(board[line[j]] == mark for j in range(3) if j != i)
         }
         if wins:
             won += 1

@@ -172,8 +172,8 @@ def test_recorded_sessions_are_played_as_here(stub: Stub) -> None:
         else:
             stub.faults = [result(response)]
             action = int(re.findall(r"[0-9]+", entry["action"])[0])
-            (_, *paid, theirs), (_, *own, ours) = there.step(action), here.step(action)
-            assert paid == [pytest.approx(own[0]), *own[1:]]
+            (_, *paid, theirs), (_, *outcome, ours) = there.step(action), here.step(action)
+            assert paid == [pytest.approx(outcome[0]), *outcome[1:]]
             steps += 1
         for key in ("seat", "legal_actions", "admissible_commands", "score", "result", "returns"):
             assert theirs.get(key) == pytest.approx(ours.get(key), abs=1e-9), key
@@ -260,7 +260,7 @@ def test_upstreams_goofspiel_is_a_fault_from_the_first_turn_on(stub: Stub) -> No
 
 
 def test_an_error_of_tls_is_a_fault(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fail(*given: Any, **more: Any) -> None:
+    async def fail(*arguments: Any, **more: Any) -> None:
         raise ssl.SSLError("bad record")
 
     env = remote(stub)

@@ -36,13 +36,13 @@ def run_in_thread(call: Any) -> Any:
 
 def play(game: str, opponent: str) -> list[Any]:
     """Returns the moves of two games in a row; the agent always takes the last legal action."""
-    env, found = GameSpielEnv(game=game, opponent=opponent, rules=False), []
+    env, games = GameSpielEnv(game=game, opponent=opponent, rules=False), []
     for seed in (1, 2):
         _, info = env.reset(seed=seed)
         while "result" not in info:
             _, _, _, _, info = env.step(info["legal_actions"][-1])
-        found.append((info["result"], info["history"]))
-    return found
+        games.append((info["result"], info["history"]))
+    return games
 
 
 @pytest.mark.launch
@@ -124,13 +124,13 @@ def test_a_bot_in_a_process_makes_the_same_moves_whatever_becomes_of_it() -> Non
 
 def test_a_fork_leaves_idle_processes_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that both asked would answer the one what the other has asked."""
-    kept: dict[int, Any] = {-1: None}
-    monkeypatch.setattr(search_processes, "_keeping", kept)
+    processes: dict[int, Any] = {-1: None}
+    monkeypatch.setattr(search_processes, "_keeping", processes)
     monkeypatch.setattr(search_processes, "_spare", [None])
     child = os.fork()
     if not child:
         os._exit(len(search_processes._keeping) + len(search_processes._spare))
-    assert os.waitpid(child, 0)[1] == 0 and kept and search_processes._spare
+    assert os.waitpid(child, 0)[1] == 0 and processes and search_processes._spare
 
 
 def test_a_game_in_python_is_searched_here() -> None:

@@ -234,14 +234,14 @@ class Model:
     """A model behind an endpoint: an id of the list that it was shown, or, one time in six, nothing legal."""
 
     def __init__(self, rng: random.Random) -> None:
-        self.rng, self.given, self.listed = rng, list[str](), [""]
+        self.rng, self.replies, self.listed = rng, list[str](), [""]
 
     def request_reply(self, messages: Any, seed: int, deadline: float) -> tuple[str, Usage]:
         self.listed = re.findall(r"^(\d+) -> ", messages[-1]["content"], re.MULTILINE) or self.listed
         legal = f"<think>{self.rng.randrange(9)}?</think>\n{self.rng.choice(self.listed)}"
         wrong = self.rng.choice(["no idea", "", "<think>9</think>", "99999"])
-        self.given.append(wrong if self.rng.random() < 1 / 6 else legal)
-        return self.given[-1], Usage()
+        self.replies.append(wrong if self.rng.random() < 1 / 6 else legal)
+        return self.replies[-1], Usage()
 
 
 MORE = [pytest.mark.families, pytest.mark.sample]
@@ -261,12 +261,12 @@ def test_it_is_the_conversation_that_evaluate_has(index: int) -> None:
             gym.make("GameSpielText-v0", task_id=task_id, seeding="evaluate", opponent="random")
         )
         text, info = env.reset(seed=seed)
-        for reply in model.given:
+        for reply in model.replies:
             assert "result" not in info
             text, *_, info = env.step(reply)
         assert "result" in info
         # Up to the last answer: nobody answers a refusal after it, or the closing text.
-        answered = 2 * len(model.given) + 1 if model.given else 0
+        answered = 2 * len(model.replies) + 1 if model.replies else 0
         assert list(text.messages[:answered]) == told[:answered] and len(told) - answered in (0, 1)
 
 
@@ -278,8 +278,8 @@ def texts(variant: Any, conversation: str, rules: bool = True) -> dict[Any, Conv
 @pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker"])
 @pytest.mark.parametrize("protocol", ["openenv", "evaluate"])
 def test_exact_evaluation_asks_in_the_conversations_of_the_environment(game: str, protocol: str) -> None:
-    made = gym.make("GameSpiel-v0", game=game, seeding=protocol, opponent="random")
-    env: Any = EvaluateConversation(made) if protocol == "evaluate" else Conversation(UpstreamLayout(made))
+    base = gym.make("GameSpiel-v0", game=game, seeding=protocol, opponent="random")
+    env: Any = EvaluateConversation(base) if protocol == "evaluate" else Conversation(UpstreamLayout(base))
     known, rng = texts(exact.find_variant(game=game), protocol), random.Random(0)
     for seed in range(40):
         text, info = env.reset(seed=seed)
@@ -297,7 +297,7 @@ def test_exact_values_are_those_of_prompts_on_their_own() -> None:
 
     def first_raises(texts: Any, legal: Any) -> list[Any]:
         first = [len(text.messages) == 1 for text in texts]
-        return [np.eye(len(own))[-1 if begun else 0] for own, begun in zip(legal, first, strict=True)]
+        return [np.eye(len(actions))[-1 if begun else 0] for actions, begun in zip(legal, first, strict=True)]
 
     result = exact.evaluate(variant, first_raises, conversation="openenv")
     assert result.values != plain.values and result.information_states == plain.information_states

@@ -90,7 +90,7 @@ def test_an_opponent_is_checked_as_ever(registry: None) -> None:
 def test_a_text_that_fails_leaves_no_state_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     env, alone = pair(1 << 24, game="kuhn_poker")
     with monkeypatch.context() as broken:
-        broken.setattr("game_gym.backends.local.render_turn", lambda *given: 1 / 0)
+        broken.setattr("game_gym.backends.local.render_turn", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             env.reset(seed=0)
     assert play(env, 2, looks=False) == play(alone, 2, looks=False)

@@ -244,8 +244,8 @@ def test_a_world_that_gives_itself_away_is_refused(monkeypatch: pytest.MonkeyPat
 def test_what_is_clear_is_seen() -> None:
     # Facing a bet, the jack (0) loses and the king (2) wins in every world, whichever the other card is.
     for seed in range(5):
-        for other, own, move in ((1, 0, FOLD), (2, 0, FOLD), (0, 2, BET), (1, 2, BET)):
-            assert answer(KUHN, reach(KUHN, [other, own, BET]), "ismcts:60", seed) == move
+        for other, card, move in ((1, 0, FOLD), (2, 0, FOLD), (0, 2, BET), (1, 2, BET)):
+            assert answer(KUHN, reach(KUHN, [other, card, BET]), "ismcts:60", seed) == move
 
 
 def test_play_that_is_left_without_a_move_ends_there() -> None:

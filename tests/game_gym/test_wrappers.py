@@ -83,8 +83,8 @@ every = pytest.mark.parametrize("wrap", ALL.values(), ids=ALL)
 def record(env: Any, seed: int) -> list[Any]:
     """The turns of two episodes, the second of which has the environment's own seed."""
     shown: list[Any] = []
-    for given in (seed, None):
-        observation, info = env.reset(seed=given)
+    for reset_seed in (seed, None):
+        observation, info = env.reset(seed=reset_seed)
         shown += [(observation, info), *finish(env, info["legal_actions"])]
     return shown
 

@@ -105,13 +105,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Plays the cases and writes their fingerprints."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--write", type=Path, required=True, metavar="FILE")
-    given = parser.parse_args(argv)
-    found = {}
+    arguments = parser.parse_args(argv)
+    fingerprints = {}
     for name in CASES:
         with tempfile.TemporaryDirectory() as folder:
-            found[name] = fingerprint(play(name, Path(folder) / "run"))
+            fingerprints[name] = fingerprint(play(name, Path(folder) / "run"))
         print(name, flush=True)
-    given.write.write_text(json.dumps(found, indent=1) + "\n")
+    arguments.write.write_text(json.dumps(fingerprints, indent=1) + "\n")
 
 
 if __name__ == "__main__":

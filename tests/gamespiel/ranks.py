@@ -75,8 +75,8 @@ def config_of(name: str, folder: Path, **more: str) -> Config:
 def stairs(ranks: Ranks) -> LLMPPO:
     """Returns a learner on toy games, those of odd episodes faults: all of the second of two ranks."""
     seeds = {seed for step in range(2) for seed in noise.episode_seeds(0, step, EPISODES)[1::2]}
-    own = EPISODES // ranks.size
-    env = TextVecEnv([lambda: Stairs(max_turns=3, fault=lambda seed: seed in seeds)] * own)
+    share = EPISODES // ranks.size
+    env = TextVecEnv([lambda: Stairs(max_turns=3, fault=lambda seed: seed in seeds)] * share)
     return LLMPPO(
         env=env, ranks=ranks, seed=0, device="cpu", total_steps=2, batch_size=EPISODES, mini_batch_size=4,
         gradient_accumulation_steps=1, num_train_steps=2, learning_rate=1e-3,
@@ -107,7 +107,7 @@ def exchange_values(folder: Path, url: str) -> Any:
             raise OSError("no space on this machine")
         return "done"
 
-    found = {
+    values = {
         "share": list(world.take_share(range(5))),
         "gathered": world.gather({"rank": world.rank}),
         "led": world.lead(lambda: f"rank {world.rank}"),
@@ -121,7 +121,7 @@ def exchange_values(folder: Path, url: str) -> Any:
     }
     world.agree(False)
     world.close()
-    return found
+    return values
 
 
 def play_faults(folder: Path, url: str) -> Any:
@@ -152,10 +152,10 @@ def interrupt_one(folder: Path, url: str) -> Any:
             signal.raise_signal(signal.SIGINT)
         return on_step(self)
 
-    found = failing(callbacks.BetweenSteps, "_on_step", interrupting, config)
-    kept = sorted(path.name for path in (folder / "stopped" / "checkpoints").iterdir())
+    error = failing(callbacks.BetweenSteps, "_on_step", interrupting, config)
+    checkpoints = sorted(path.name for path in (folder / "stopped" / "checkpoints").iterdir())
     train_quietly(saved_config(folder / "stopped"), resume=folder / "stopped")
-    return {"error": found, "kept": kept}
+    return {"error": error, "kept": checkpoints}
 
 
 def move_weights(folder: Path, url: str) -> Any:
@@ -163,11 +163,11 @@ def move_weights(folder: Path, url: str) -> Any:
     run = Update.run
 
     def moving(self: Update) -> Any:
-        found = run(self)
+        metrics = run(self)
         if LAUNCH.rank == 1 and self.step == 1:
             with torch.no_grad():
                 self.optimizer.param_groups[0]["params"][0][0, 0] += 1e-6
-        return found
+        return metrics
 
     return failing(Update, "run", moving, config_of("kuhn", folder / "differing"))
 
@@ -176,11 +176,11 @@ def break_decisions(folder: Path, step: int, break_off: Callable[[], None]) -> s
     """Something happens to the second rank when it first decides in a step; returns the error."""
     decide, met = LLMPolicy.decide, []
 
-    def breaking(self: LLMPolicy, *given: Any, **more: Any) -> Any:
-        if LAUNCH.rank == 1 and given[2][0].step == step and not met:
+    def breaking(self: LLMPolicy, *arguments: Any, **more: Any) -> Any:
+        if LAUNCH.rank == 1 and arguments[2][0].step == step and not met:
             met.append(True)
             break_off()
-        return decide(self, *given, **more)
+        return decide(self, *arguments, **more)
 
     return failing(LLMPolicy, "decide", breaking, config_of("kuhn", folder))
 
@@ -214,11 +214,11 @@ def run_out_of_memory(folder: Path, url: str) -> Any:
     accumulate, met = Update._accumulate_gradient, []
 
     def running_out(self: Update, index: Any) -> Any:
-        made = accumulate(self, index)
+        attempt = accumulate(self, index)
         if LAUNCH.rank == 1 and not met:
             met.append(True)
             raise torch.OutOfMemoryError("no memory is left")
-        return made
+        return attempt
 
     return failing(Update, "_accumulate_gradient", running_out, config_of("kuhn", folder / "memory"))
 
@@ -262,8 +262,8 @@ def main(argv: list[str]) -> None:
     folder, url = Path(argv[0]), argv[1]
     training.learning_curve = lambda metrics_path, png_path: png_path  # type: ignore[assignment]
     for name in argv[2:]:
-        found = SCENARIOS[name](folder, url)
-        (folder / f"{name}.{LAUNCH.rank}.json").write_text(json.dumps(found))
+        findings = SCENARIOS[name](folder, url)
+        (folder / f"{name}.{LAUNCH.rank}.json").write_text(json.dumps(findings))
 
 
 if __name__ == "__main__":

@@ -169,9 +169,9 @@ def assert_same_run(run: Path, other: Path) -> None:
     newest, others = checkpoint.find(run), checkpoint.find(other)
     assert newest.name == others.name
     for name in ("adapter/adapter_model.safetensors", "value_head.safetensors"):
-        own, theirs = load_file(newest / name), load_file(others / name)
-        assert own.keys() == theirs.keys()
-        assert [key for key in own if not torch.equal(own[key], theirs[key])] == []
+        weights, theirs = load_file(newest / name), load_file(others / name)
+        assert weights.keys() == theirs.keys()
+        assert [key for key in weights if not torch.equal(weights[key], theirs[key])] == []
     moments, theirs = (read_moments(folder / "optimizer.safetensors") for folder in (newest, others))
     assert moments["param_groups"] == theirs["param_groups"]
     assert moments["state"].keys() == theirs["state"].keys()
@@ -217,6 +217,6 @@ def distance(weights: Mapping[str, Any], others: Mapping[str, Any]) -> float:
     assert weights.keys() == others.keys()
     names = [name for name in others if "lora_B" in name]
     ours, theirs = (
-        torch.cat([torch.as_tensor(given[name]).flatten() for name in names]) for given in (weights, others)
+        torch.cat([torch.as_tensor(arrays[name]).flatten() for name in names]) for arrays in (weights, others)
     )
     return float((ours - theirs).norm() / theirs.norm())

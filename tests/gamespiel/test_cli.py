@@ -32,16 +32,16 @@ Capsys = pytest.CaptureFixture[str]
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """Replaces the modules that do the work; returns the list of their calls."""
-    made: Calls = []
+    call_list: Calls = []
     training, evaluation = (
         types.ModuleType("gamespiel.training.run"),
         types.ModuleType("gamespiel.measure.evaluation"),
     )
-    training.train = lambda config, resume=None: made.append((config, resume))  # type: ignore[attr-defined]
-    evaluation.evaluate = made.append  # type: ignore[attr-defined]
+    training.train = lambda config, resume=None: call_list.append((config, resume))  # type: ignore[attr-defined]
+    evaluation.evaluate = call_list.append  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gamespiel.training.run", training)
     monkeypatch.setitem(sys.modules, "gamespiel.measure.evaluation", evaluation)
-    return made
+    return call_list
 
 
 def test_train_is_of_the_tiny_preset_with_overrides(calls: Calls) -> None:
@@ -257,8 +257,8 @@ def test_pages_are_large_and_threads_spin_if_cores_are_free_unless_the_user_says
         assert prepare(cores, others, {}, monkeypatch) == passive | {"GOMP_SPINCOUNT": "20000"}
     for cores, busy in ((2, 0.6), (2, None), (16, 15)):
         assert prepare(cores, busy, {}, monkeypatch) == passive
-    for given in ({"OMP_WAIT_POLICY": "ACTIVE"}, {"GOMP_SPINCOUNT": "7"}):
-        assert prepare(2, 0, dict(given), monkeypatch) == given | pages
+    for environ in ({"OMP_WAIT_POLICY": "ACTIVE"}, {"GOMP_SPINCOUNT": "7"}):
+        assert prepare(2, 0, dict(environ), monkeypatch) == environ | pages
     small = {"THP_MEM_ALLOC_ENABLE": "0"}
     assert prepare(2, None, dict(small), monkeypatch) == passive | small
 

@@ -107,8 +107,8 @@ def test_what_the_program_refuses_the_schema_refuses(data: Any, message: str) ->
 def test_what_the_schema_accepts_the_program_accepts(data: Any, dotted: str, value: Any) -> None:
     assert VALIDATOR.is_valid(data)
     section, key = dotted.split(".")
-    found = getattr(getattr(from_dict(data), section), key)
-    assert repr(found) == repr(value)  # 1e4 becomes an integer
+    setting = getattr(getattr(from_dict(data), section), key)
+    assert repr(setting) == repr(value)  # 1e4 becomes an integer
 
 
 WRITTEN = {"game": "kuhn_poker", "decode": "text"}

@@ -39,8 +39,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def samplers(run: Path, step: int) -> dict[str, Any]:
     path = run / "checkpoints" / f"step-{step:06d}" / checkpoint.SAMPLERS
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    states: dict[str, Any] = json.loads(path.read_text())
+    return states
 
 
 def starts_of(config: Config) -> Starts:
@@ -86,10 +86,10 @@ def test_the_number_of_environments_changes_nothing(
     other = train_quietly(staged(tmp_path / "run", run__eval_games="0", **SHORT))
     for step in range(STEPS + 1):
         assert samplers(other, step) == samplers(run, step)
-    kept = [
+    rows = [
         {key: row[key] for key in row if key.startswith(("curriculum/", "replay/"))} for row in rows_of(run)
     ]
-    assert kept == [{key: row[key] for key in own} for row, own in zip(rows_of(other), kept, strict=True)]
+    assert rows == [{key: row[key] for key in keys} for row, keys in zip(rows_of(other), rows, strict=True)]
 
 
 @pytest.mark.trains
@@ -227,8 +227,8 @@ def test_several_games_end_with_pairs(tmp_path: Path) -> None:
     pairs, scores = summary["paired"], summary["scores_before"]
     assert list(pairs) == ["blackjack", "leduc_poker", "all"] and pairs["all"]["episodes"] == len(scores)
     for name, row in pairs.items():
-        own = [score for game, score in scores if name in (game, "all")]
-        assert row["before"] == pytest.approx(sum(own) / len(own)) and row["episodes"] == len(own)
+        values = [score for game, score in scores if name in (game, "all")]
+        assert row["before"] == pytest.approx(sum(values) / len(values)) and row["episodes"] == len(values)
         assert row["change"][0] == pytest.approx(row["after"] - row["before"])
     assert summary["after"]["score"] == pytest.approx(pairs["all"]["after"])
     runs.resume(run)

@@ -129,6 +129,6 @@ def test_the_licence_is_the_bases_own(tmp_path: Path) -> None:
         "---\nlanguage: en\nlicense: other\nlicense_name: 'own'\nlicense_link: LICENSE\n---\nlicense: mit\n"
     )
     (tmp_path / "README.md").write_text(card)
-    own = {"license": "other", "license_name": "own", "license_link": "LICENSE"}
-    assert find_licence(str(tmp_path)) == own
+    licence = {"license": "other", "license_name": "own", "license_link": "LICENSE"}
+    assert find_licence(str(tmp_path)) == licence
     assert find_licence("Qwen/Qwen3-4B") == {"license": "apache-2.0"}

@@ -41,11 +41,11 @@ def config(*overrides: tuple[str, str]) -> Config:
     return resolve("tiny", overrides=[("run.device", "cpu"), *overrides])
 
 
-def run(folder: Path, given: Config, **options: Any) -> dict[str, Any]:
+def run(folder: Path, settings: Config, **options: Any) -> dict[str, Any]:
     """Returns the results, after a check that the file, whose path is given as text, has them too."""
     output = folder / "result.json"
     path: Any = str(output)
-    results = evaluate(EvalOptions(config=given, output=path, **options), quiet())
+    results = evaluate(EvalOptions(config=settings, output=path, **options), quiet())
     written: dict[str, Any] = json.loads(output.read_text())
     assert written == json.loads(re.sub("NaN|-?Infinity", "null", json.dumps(results)))
     return written
@@ -60,8 +60,8 @@ def run(folder: Path, given: Config, **options: Any) -> dict[str, Any]:
 def test_every_seat_gets_its_games_and_twice_is_the_same(
     agent: str, game: list[tuple[str, str]], tmp_path: Path
 ) -> None:
-    given = config(*game)
-    results = run(tmp_path, given, agent=agent, num_episodes=6)
+    settings = config(*game)
+    results = run(tmp_path, settings, agent=agent, num_episodes=6)
     sampled = results["sampled"]
     assert {name: row["episodes"] for name, row in sampled.items()} == {"seat 0": 6, "seat 1": 6, "all": 12}
     assert all(row["faults"] == 0 and row["illegal_rate"] == 0 for row in sampled.values())
@@ -69,7 +69,7 @@ def test_every_seat_gets_its_games_and_twice_is_the_same(
     for name in ("score", "success", "returns"):
         seats = [sampled[seat][name][0] for seat in ("seat 0", "seat 1")]
         assert sampled["all"][name][0] == pytest.approx(sum(seats) / 2)
-    assert run(tmp_path, given, agent=agent, num_episodes=6) == results
+    assert run(tmp_path, settings, agent=agent, num_episodes=6) == results
 
 
 @pytest.mark.trains
@@ -114,35 +114,35 @@ def test_runs_solve_smaller_games_than_evaluations_do() -> None:
 @pytest.mark.trains
 @pytest.mark.sample
 def test_a_checkpoint_by_play(finished: Path, tmp_path: Path) -> None:
-    given = saved_config(finished)
-    results = run(tmp_path, given, checkpoint=finished, num_episodes=5)
+    settings = saved_config(finished)
+    results = run(tmp_path, settings, checkpoint=finished, num_episodes=5)
     episodes = {name: row["episodes"] for name, row in results["sampled"].items()}
     assert episodes == {"seat 0": 5, "seat 1": 5, "all": 10}
     assert results["agent"] == str(finished)
-    assert results["env"] == json.loads(json.dumps(to_dict(given)["env"]))
-    assert run(tmp_path, given, checkpoint=finished, num_episodes=5) == results
+    assert results["env"] == json.loads(json.dumps(to_dict(settings)["env"]))
+    assert run(tmp_path, settings, checkpoint=finished, num_episodes=5) == results
     # A run's folder means its newest checkpoint. The run's measures after training used as many games.
     newest = finished / "checkpoints" / "step-000012"
-    assert run(tmp_path, given, checkpoint=str(newest), num_episodes=5)["sampled"] == results["sampled"]
+    assert run(tmp_path, settings, checkpoint=str(newest), num_episodes=5)["sampled"] == results["sampled"]
     after = json.loads((finished / "summary.json").read_text())["after"]
-    three = run(tmp_path, given, checkpoint=finished, num_episodes=3)["sampled"]["all"]
+    three = run(tmp_path, settings, checkpoint=finished, num_episodes=3)["sampled"]["all"]
     assert (three["score"][0], three["returns"][0]) == (after["score"], after["return"])
 
 
 @pytest.mark.trains
 @pytest.mark.sample
 def test_a_checkpoint_exactly(finished: Path, tmp_path: Path) -> None:
-    given, summary = saved_config(finished), json.loads((finished / "summary.json").read_text())
-    solved = run(tmp_path, given, checkpoint=finished, exact=True)["exact"]
+    settings, summary = saved_config(finished), json.loads((finished / "summary.json").read_text())
+    solved = run(tmp_path, settings, checkpoint=finished, exact=True)["exact"]
     assert solved["policy"]["share"] == summary["after"]["share of best response"]
     assert solved["greedy"]["share"] == summary["after"]["share, greedy"]
     # Without adapters it is the model that training began with: its adapters had no effect.
     assert solved["untrained"]["share"] == pytest.approx(
         summary["before"]["share of best response"], abs=1e-6
     )
-    start = run(tmp_path, given, checkpoint=finished / "checkpoints" / "step-000000", exact=True)["exact"]
+    start = run(tmp_path, settings, checkpoint=finished / "checkpoints" / "step-000000", exact=True)["exact"]
     assert start["policy"]["share"] == summary["before"]["share of best response"]
-    greedy = run(tmp_path, given, checkpoint=finished, num_episodes=60, greedy=True)
+    greedy = run(tmp_path, settings, checkpoint=finished, num_episodes=60, greedy=True)
     for seat in (0, 1):
         mean, low, high = greedy["sampled"][f"seat {seat}"]["returns"]
         assert abs(solved["greedy"]["values"][seat] - mean) <= 4 * max(high - low, 1e-9) / (2 * 1.96)
@@ -172,8 +172,8 @@ def test_nothing_is_overwritten_but_the_same_answer(finished: Path, here: Path) 
         "eval-tiny-sampled-kuhn_poker-random.json": [0, 1],
         "eval-tiny-sampled-kuhn_poker-random-2.json": [0, 1],
     }
-    found = {path.name: json.loads(path.read_text()) for path in Path("runs").iterdir()}
-    assert {name: [data["seed"], data["num_episodes"]] for name, data in found.items()} == files
+    results = {path.name: json.loads(path.read_text()) for path in Path("runs").iterdir()}
+    assert {name: [data["seed"], data["num_episodes"]] for name, data in results.items()} == files
 
     copy = shutil.copytree(finished, here / "run")
     asked = EvalOptions(saved_config(copy), checkpoint=copy, num_episodes=1)

@@ -30,19 +30,19 @@ from tests.gamespiel.serving.servers import served
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelStub]:
-    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
+    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *numbers: 0.001)
     with ModelStub(recorded) as server:
         yield server
 
 
 def run(stub: ModelStub, folder: Path, *overrides: tuple[str, str], **options: Any) -> dict[str, Any]:
-    given = resolve("tiny", overrides=overrides)
+    settings = resolve("tiny", overrides=overrides)
     agent = f"openai:m@{stub.url}"
     chosen = {"num_episodes": 3, "concurrency": 2, "output": folder / "r.json", **options}
-    return evaluate_endpoint(EvalOptions(config=given, agent=agent, **chosen), quiet())
+    return evaluate_endpoint(EvalOptions(config=settings, agent=agent, **chosen), quiet())
 
 
-def kept(folder: Path) -> list[dict[str, Any]]:
+def collect(folder: Path) -> list[dict[str, Any]]:
     (file,) = folder.glob("*.jsonl")
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     return [row for row in rows if row != {"over": True}]
@@ -50,7 +50,7 @@ def kept(folder: Path) -> list[dict[str, Any]]:
 
 def test_scores_tokens_and_cost(stub: ModelStub, tmp_path: Path) -> None:
     results = run(stub, tmp_path, prices=(1.0, 10.0), temperature=0.5, max_new_tokens=9)
-    rows, records = results["endpoint"], kept(tmp_path)
+    rows, records = results["endpoint"], collect(tmp_path)
     # Three episodes per seat; the seat of protocol "evaluate" is the seed's parity.
     assert {name: row["episodes"] for name, row in rows.items()} == {"seat 0": 3, "seat 1": 3, "all": 6}
     assert [record["extra"]["llm_player_id"] for record in records] == [r["seed"] % 2 for r in records]
@@ -100,8 +100,8 @@ def test_a_failure_keeps_what_was_played_and_resume_plays_the_rest(
     stub.asked.clear()
     assert run(stub, here, concurrency=1, output=None, resume=True) == whole
     assert len({body["seed"] for body in stub.asked}) == 6 - before
-    assert {row["seed"] for row in kept(Path("runs"))} == {row["seed"] for row in kept(here / "whole")}
-    assert len(kept(Path("runs"))) == 6
+    assert {row["seed"] for row in collect(Path("runs"))} == {row["seed"] for row in collect(here / "whole")}
+    assert len(collect(Path("runs"))) == 6
 
 
 @pytest.mark.parametrize("whole_game", [False, pytest.param(True, marks=pytest.mark.launch)])
@@ -135,7 +135,7 @@ def test_ctrl_c_gives_up_what_is_under_way_and_keeps_the_rest(
             if thread.name.startswith("gamespiel.measure.external"):
                 thread.join(60)
                 assert not thread.is_alive()
-        before = len(kept(tmp_path))
+        before = len(collect(tmp_path))
         # Ten replies are at least one game of Leduc, which has at most four moves of a player; six are more.
         assert 1 <= before < 6
         stub.answer = recorded
@@ -165,7 +165,7 @@ def test_faults_of_a_server_are_played_again(
     first = seeds.copy()
     results = run(stub, tmp_path, *there, whole_game=True, concurrency=1, resume=True)
     # The third was a fault and is played again; the fourth was not kept, and two had not begun.
-    assert set(seeds[4:]) == {record["seed"] for record in kept(tmp_path)} - set(first[:2])
+    assert set(seeds[4:]) == {record["seed"] for record in collect(tmp_path)} - set(first[:2])
     assert len(seeds) == 8
     assert (results["endpoint"]["all"]["episodes"], results["endpoint"]["all"]["faults"]) == (6, 0)
 
@@ -263,7 +263,7 @@ def test_the_pool_of_the_competition_is_played_with_its_seeds(stub: ModelStub, t
         evaluate_endpoint(options, quiet())
 
     play(tmp_path)
-    played = kept(tmp_path)
+    played = collect(tmp_path)
     assert len(played) == 4  # two per seat
     assert {body["temperature"] for body in stub.asked} == {0.0}
     for record in played:
@@ -279,8 +279,8 @@ def test_resume_plays_faults_again(stub: ModelStub, tmp_path: Path) -> None:
     stub.faults = [None] * 2 + [status(400)]
     first = run(stub, tmp_path, concurrency=1)
     assert first["endpoint"]["all"]["faults"] == 1
-    (fault,) = [record["seed"] for record in kept(tmp_path) if "error" in record]
+    (fault,) = [record["seed"] for record in collect(tmp_path) if "error" in record]
     stub.asked.clear()
     assert run(stub, tmp_path, concurrency=1, resume=True) == whole
     assert {body["seed"] for body in stub.asked} == {fault}
-    assert len(kept(tmp_path)) == 7  # six, and one that was played twice
+    assert len(collect(tmp_path)) == 7  # six, and one that was played twice

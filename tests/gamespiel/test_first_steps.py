@@ -20,8 +20,8 @@ from tests.agents.families import FAMILIES
 from tests.gamespiel.runs import mark_samples, small, train_quietly
 
 CARD = {
-    f"{model}{'' if card == own else f'-{card}gb'}": card
-    for model, own in (("qwen2.5-3b", 16), ("qwen3-4b", 24))
+    f"{model}{'' if card == default else f'-{card}gb'}": card
+    for model, default in (("qwen2.5-3b", 16), ("qwen3-4b", 24))
     for card in (12, 16, 24, 80)
 } | {"qwen3-0.6b": 6, "qwen3-1.7b": 8, "qwen3-32b": 80}
 """Presets, and the GiB of their cards."""
@@ -44,10 +44,10 @@ def test_it_fits_its_card_and_differs_in_memory_alone(name: str, card: int) -> N
     if card == 12:  # as docs/models.md says
         assert fits.fits((8 if name.startswith("qwen2.5") else 10) * GIB)
     assert [each for each in presets() if each.startswith("qwen")] == sorted(CARD)
-    own, first = (to_dict(resolve(each)) for each in (name, name.split("b-")[0].removesuffix("b") + "b"))
+    preset, first = (to_dict(resolve(each)) for each in (name, name.split("b-")[0].removesuffix("b") + "b"))
     for section, keys in first.items():
         for key, value in keys.items():
-            assert own[section][key] == value or key in MEMORY.get(section, ()), (section, key)
+            assert preset[section][key] == value or key in MEMORY.get(section, ()), (section, key)
 
 
 @pytest.mark.parametrize(

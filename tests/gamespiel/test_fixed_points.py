@@ -19,9 +19,9 @@ COARSE = ("bfloat16", "bfloat16 text")
 """Cases whose numbers are other draws on another processor, so that only the repetition is compared."""
 
 
-def assert_same_first_step(found: dict[str, Any], expected: dict[str, Any]) -> None:
+def assert_same_first_step(numbers: dict[str, Any], expected: dict[str, Any]) -> None:
     for key, value in expected["rows"][0].items():
-        assert found["rows"][0][key] == pytest.approx(value, rel=0.02, abs=1e-4), key
+        assert numbers["rows"][0][key] == pytest.approx(value, rel=0.02, abs=1e-4), key
 
 
 @pytest.mark.parametrize("name", mark_samples([name for name in CASES if name not in SOLVED], SAMPLES))
@@ -31,11 +31,11 @@ def test_numbers_are_the_recorded_ones_and_a_resume_repeats_them(name: str, tmp_
     The second step begins where the first one's rounding has led, and is compared with its repetition.
     """
     run = play(name, tmp_path / "run")
-    found, expected = fingerprint(run), json.loads(RECORDED.read_text())[name]
-    assert len(found["rows"]) == len(expected["rows"])
-    for row, recorded in zip(found["rows"], expected["rows"], strict=True):
+    numbers, expected = fingerprint(run), json.loads(RECORDED.read_text())[name]
+    assert len(numbers["rows"]) == len(expected["rows"])
+    for row, recorded in zip(numbers["rows"], expected["rows"], strict=True):
         assert recorded.keys() - row.keys() == set()  # metrics may be added
     if name not in COARSE:
-        assert_same_first_step(found, expected)
+        assert_same_first_step(numbers, expected)
     play_again(run)
-    assert fingerprint(run) == found
+    assert fingerprint(run) == numbers

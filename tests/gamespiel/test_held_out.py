@@ -121,11 +121,11 @@ def test_what_evaluations_play() -> None:
     overrides = [("run.eval_opponents", '["first", "mcts:2"]'), ("run.eval_task_ids", "[600000000]")]
     named = evaluation_configs(resolve("tiny", overrides=overrides))
     assert [name for name, _ in named] == ["first", "mcts:2"]
-    envs: list[Any] = [own.env for _, own in named]
+    envs: list[Any] = [settings.env for _, settings in named]
     assert [env.opponent for env in envs] == ["first", "mcts:2"]
     assert [(env.task_id, env.task_ids) for env in envs] == [(None, ((600_000_000, 600_000_000),))] * 2
-    ((_, own),) = evaluation_configs(resolve("tiny-selfplay"))
-    assert own.env.opponent == "random"  # which the policy in training is not
+    ((_, settings),) = evaluation_configs(resolve("tiny-selfplay"))
+    assert settings.env.opponent == "random"  # which the policy in training is not
     with pytest.raises(OpponentError, match=r"did you mean 'first'"):
         evaluation_configs(resolve("tiny", overrides=[("run.eval_opponents", '["frist"]')]))
     with pytest.raises(InvalidValueError, match=r"names first, and traces have none"):
@@ -189,10 +189,10 @@ def test_the_best_of_rows() -> None:
         {"step": 1, "eval/score": 0.5}, {"step": 2}, {"step": 3, "eval/score": 0.8},
         {"step": 5, "eval/score": 0.7}, {"step": 6, "eval/score": None}, {"step": 7, "eval/score": 0.9},
     ]  # fmt: skip
-    found = Best.find_best(rows, "eval/score", 6)  # that after step 6 is made again
-    assert (found.step, found.value, found.since) == (2, 0.8, 1)
-    assert not found.add(6, 0.8) and found.since == 2
-    assert found.add(8, 0.81) and (found.step, found.since) == (8, 0)
+    best = Best.find_best(rows, "eval/score", 6)  # that after step 6 is made again
+    assert (best.step, best.value, best.since) == (2, 0.8, 1)
+    assert not best.add(6, 0.8) and best.since == 2
+    assert best.add(8, 0.81) and (best.step, best.since) == (8, 0)
 
 
 @pytest.mark.trains

@@ -127,12 +127,12 @@ def test_the_other_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def test_a_server_lets_requests_name_an_imported_opponent(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[ServeOptions] = []
-    monkeypatch.setattr("gamespiel.serving.run.serve", made.append)
+    options: list[ServeOptions] = []
+    monkeypatch.setattr("gamespiel.serving.run.serve", options.append)
     assert main(["serve", "--import", "mine"]) == 0
-    assert made[0].opponents == ("last",)
+    assert options[0].opponents == ("last",)
     request = {"opponent": "last"}
-    assert GameActor(made[0]).reset(200_000_000, 1, **request)
+    assert GameActor(options[0]).reset(200_000_000, 1, **request)
     with pytest.raises(OpponentError, match=r"opponent: 'last' was given, allowed: 'random', 'first'"):
         GameActor(ServeOptions()).reset(200_000_000, 1, **request)
 

@@ -138,8 +138,8 @@ def test_a_checkout_needs_no_link(tmp_path: Path) -> None:
     (clone / "gamespiel" / "agents").write_text("../agents")
     code = "import gamespiel.agents.ppo as ppo; print(ppo.__file__)"
     printed = [sys.executable, "-c", code]
-    found = subprocess.run(printed, cwd=clone, capture_output=True, text=True, check=True)
-    assert Path(found.stdout.strip()) == clone / "agents" / "ppo.py"
+    process = subprocess.run(printed, cwd=clone, capture_output=True, text=True, check=True)
+    assert Path(process.stdout.strip()) == clone / "agents" / "ppo.py"
 
 
 @pytest.mark.launch

@@ -50,14 +50,14 @@ def test_a_run_goes_on_with_its_own_weights_alone(file: Path, tmp_path: Path) ->
     assert state["base"] == {
         "model_name": NAME, "weights": source, "sha256": digest, "r": 16, "lora_alpha": 32.0,
     }  # fmt: skip
-    kept = file.read_bytes()
+    content = file.read_bytes()
     write(file, seed=1)  # the same name, size and header
-    assert file.stat().st_size == len(kept)
+    assert file.stat().st_size == len(content)
     longer = resolve(base=saved_config(run), overrides=[("ppo.num_train_steps", "2")])
     with pytest.raises(CheckpointError, match=r"it was trained on .*; make smollm2 installs those weights$"):
         train_quietly(longer, run)
     with pytest.raises(CheckpointError, match=r"it was trained on "):
         evaluate(EvalOptions(saved_config(run), checkpoint=run, num_episodes=1), quiet())
-    file.write_bytes(kept)
+    file.write_bytes(content)
     train_quietly(longer, run)
     assert (run / "checkpoints" / "step-000002").is_dir()

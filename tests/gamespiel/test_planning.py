@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[2]
 def plan(preset: str, card: str = "", **overrides: str) -> str:
     """Returns what is printed, with single spaces."""
     console = quiet(100)
-    given = [(name.replace("__", "."), value) for name, value in overrides.items()]
-    planning.show(resolve(preset, overrides=given), card, console)
+    pairs = [(name.replace("__", "."), value) for name, value in overrides.items()]
+    planning.show(resolve(preset, overrides=pairs), card, console)
     return "\n".join(" ".join(line.split()) for line in read_console(console).splitlines())
 
 
@@ -155,8 +155,8 @@ def test_conversations_keep_keys_and_values_between_turns() -> None:
     """
     talk = {"env.conversation": "true", "env.context_tokens": "4096", "env.task_id": "200000000"}
     for batch, tokens in (("64", 2 * 16_384), ("2", 2 * 4096)):
-        given = talk | {"ppo.batch_size": batch, "ppo.tokens_per_forward": "16384"}
-        load = planning.load_of(resolve("qwen3-4b", overrides=given.items()))
+        overrides = talk | {"ppo.batch_size": batch, "ppo.tokens_per_forward": "16384"}
+        load = planning.load_of(resolve("qwen3-4b", overrides=overrides.items()))
         assert load.tokens_kept == tokens
         assert cache(load) - cache(replace(load, tokens_kept=0)) == tokens * 4096 * 36
     padded = talk | {"model.reading": "padded"}

@@ -70,12 +70,12 @@ def test_opponents_in_threads_load_their_policies_one_by_one(
 ) -> None:
     """Loading sets torch's seed and default type, which belong to all threads."""
     loading: list[Path] = []
-    found: list[int] = []
+    counts: list[int] = []
 
     def load(run: Path) -> object:
         loading.append(run)
         time.sleep(0.05)
-        found.append(len(loading))
+        counts.append(len(loading))
         loading.remove(run)
         return object()
 
@@ -83,7 +83,7 @@ def test_opponents_in_threads_load_their_policies_one_by_one(
     policies = [FrozenPolicy(str(finished)) for _ in range(3)]
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(FrozenPolicy._load, policies))
-    assert found == [1, 1, 1]
+    assert counts == [1, 1, 1]
 
 
 @pytest.mark.launch

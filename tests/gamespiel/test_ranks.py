@@ -101,13 +101,13 @@ def scenarios(samples: Path, fake_server: FakeVllm) -> Path:
     return samples
 
 
-def is_close(own: Any, value: Any, rounding: float) -> bool:
+def is_close(metric: Any, value: Any, rounding: float) -> bool:
     """Returns whether metrics are equal but for rounding; lists by their parts."""
     if isinstance(value, list):
-        return all(is_close(one, other, rounding) for one, other in zip(own, value, strict=True))
+        return all(is_close(one, other, rounding) for one, other in zip(metric, value, strict=True))
     if isinstance(value, float):
-        return bool(own == pytest.approx(value, rel=1e-3, abs=rounding))
-    return bool(own == value)
+        return bool(metric == pytest.approx(value, rel=1e-3, abs=rounding))
+    return bool(metric == value)
 
 
 def assert_learned_alike(run: Path, name: str, folder: Path) -> None:
@@ -118,13 +118,13 @@ def assert_learned_alike(run: Path, name: str, folder: Path) -> None:
     one = train_quietly(config_of(name, folder))
     rows, expected = rows_of(run), rows_of(one)
     assert len(rows) == len(expected) == 3
-    for own, row in zip(rows, expected, strict=True):
-        assert own.keys() == row.keys()
+    for entry, row in zip(rows, expected, strict=True):
+        assert entry.keys() == row.keys()
         for key, value in row.items():
             if "tokens_per" not in key:
-                assert is_close(own[key], value, 2e-5 if "sampler_gap" in key else 2e-6), (row["step"], key)
+                assert is_close(entry[key], value, 2e-5 if "sampler_gap" in key else 2e-6), (row["step"], key)
         for key in ("decisions", "rollout/reward", "rollout/episodes"):
-            assert own[key] == row[key], key
+            assert entry[key] == row[key], key
     assert adapter_distance(run, one) < ROUNDED
     states = [checkpoint.find(each) / checkpoint.SAMPLERS for each in (run, one)]
     assert states[0].exists() == states[1].exists() == (name == "curriculum")
@@ -134,16 +134,16 @@ def assert_learned_alike(run: Path, name: str, folder: Path) -> None:
 
 @pytest.mark.sample
 def test_ranks_exchange_what_each_has_and_act_as_one(samples: Path, tmp_path: Path) -> None:
-    own = read_results(samples, "exchange")
-    assert [each["share"] for each in own] == [[0, 2, 4], [1, 3]]
-    for each in own:
+    values = read_results(samples, "exchange")
+    assert [each["share"] for each in values] == [[0, 2, 4], [1, 3]]
+    for each in values:
         assert each["gathered"] == [{"rank": 0}, {"rank": 1}] and each["led"] == each["once"] == "rank 0"
         assert each["agreed"] == [True, False] and each["total"] == 1 + 2
         assert each["joined"] == [7.0]  # none of the first rank's, one of the second's
         # 3 + nothing; a parameter without a gradient on any rank has none, so that AdamW leaves it alone.
         assert each["gradients"] == [[[3.0, 3.0], [3.0, 3.0]], None]
         assert each["differing"].startswith("RanksDifferError: ranks differ in names, and must not: rank 0: ")
-    failed = [each["failed"] for each in own]
+    failed = [each["failed"] for each in values]
     assert failed[1] == "OSError: no space on this machine"
     assert failed[0] == "RankFailedError: rank 1 failed: OSError: no space on this machine"
     assert_learned_alike(samples / "kuhn", "kuhn", tmp_path / "one")
@@ -172,8 +172,8 @@ def test_a_rank_with_nothing_but_faults(scenarios: Path) -> None:
 
 def test_one_server_for_both(scenarios: Path, fake_server: FakeVllm) -> None:
     """The first rank loads each version once, and nothing of it is left: on the server, or in the folder."""
-    own, plain = rows_of(scenarios / "served"), rows_of(scenarios / "kuhn")
-    for row, expected in zip(own, plain, strict=True):
+    rows, plain = rows_of(scenarios / "served"), rows_of(scenarios / "kuhn")
+    for row, expected in zip(rows, plain, strict=True):
         assert (
             row["rollout/reward"] == expected["rollout/reward"] and row["decisions"] == expected["decisions"]
         )
@@ -230,8 +230,8 @@ def test_a_rank_that_is_killed_ends_the_other_at_once(tmp_path: Path) -> None:
     """The launcher's SIGTERM is ignored by the other rank, and it kills what is there 30 seconds later."""
     ended = launch(tmp_path, "", "dead")
     assert ended.returncode == 1 and "exitcode  : -9" in ended.stderr, ended.stderr[-4000:]
-    found = json.loads((tmp_path / "dead.0.json").read_text())
-    assert found.startswith("RankLostError: rank 0 has lost another rank, or the connection to it: "), found
+    error = json.loads((tmp_path / "dead.0.json").read_text())
+    assert error.startswith("RankLostError: rank 0 has lost another rank, or the connection to it: "), error
     assert not (tmp_path / "dead.1.json").exists()
 
 
@@ -268,8 +268,8 @@ def kill_second_rank(launcher: int, run: Path) -> None:
         time.sleep(0.002)
     children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
     for child in map(int, children):
-        given = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
-        if b"RANK=1" in given:
+        variables = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        if b"RANK=1" in variables:
             os.kill(child, 9)
             return
     raise AssertionError(f"{children} have no second rank")

@@ -30,10 +30,10 @@ def test_two_steps_on_ray_change_no_bit(
 ) -> None:
     """With the two parts of searches, and an evaluation."""
     monkeypatch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.0)
-    own = {
+    options = {
         "env__opponent": "mcts:5x1", "ppo__num_train_steps": "2",
         "run__eval_games": "2", "run__exact_every": "0",
     }  # fmt: skip
-    local = train_quietly(small(tmp_path / "local", **own))
+    local = train_quietly(small(tmp_path / "local", **options))
     address = {"run__env_workers": "1", "run__ray_address": cluster.address}
-    assert_same_run(train_quietly(small(tmp_path / "ray", **own, **address)), local)
+    assert_same_run(train_quietly(small(tmp_path / "ray", **options, **address)), local)

@@ -109,8 +109,8 @@ def test_tensorboard(tmp_path: Path) -> None:
     run = resumed(tmp_path / "run", run__report_to="tensorboard")
     events = EventAccumulator(str(run / "tensorboard"))
     events.Reload()
-    found = {event.step: event.value for event in events.Scalars("rollout/reward")}
-    assert found == pytest.approx({row["step"]: row["rollout/reward"] for row in rows_of(run)})
+    rewards = {event.step: event.value for event in events.Scalars("rollout/reward")}
+    assert rewards == pytest.approx({row["step"]: row["rollout/reward"] for row in rows_of(run)})
     assert len(events.Scalars("rollout/reward")) == 3  # what was resumed replaces what was there
     assert {"run/text_summary", "game/text_summary"} <= set(events.Tags()["tensors"])
 
@@ -130,5 +130,5 @@ def test_trackio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = resumed(tmp_path / "run", run__report_to="trackio")
     name = json.loads((run / "reports.json").read_text())["trackio"]
     logs = trackio.SQLiteStorage.get_logs("gamespiel", name)
-    found = {row["step"]: row["rollout/reward"] for row in logs if "rollout/reward" in row}
-    assert found == pytest.approx({row["step"]: row["rollout/reward"] for row in rows_of(run)})
+    rewards = {row["step"]: row["rollout/reward"] for row in logs if "rollout/reward" in row}
+    assert rewards == pytest.approx({row["step"]: row["rollout/reward"] for row in rows_of(run)})

@@ -59,18 +59,18 @@ def test_a_run_and_its_evaluations_are_those_without_a_server(server: FakeVllm, 
     config = served_config(here / "run", server)
     run = train_quietly(config)
     other = train_quietly(small(here / "other", ppo__num_train_steps="2", run__eval_games="2"))
-    for own, expected in zip(rows_of(run), rows_of(other), strict=True):
+    for metrics, expected in zip(rows_of(run), rows_of(other), strict=True):
         for key in ("rollout/success", "train/policy_loss", "train/approx_kl", "decisions"):
-            assert own[key] == pytest.approx(expected[key], rel=1e-3, abs=1e-5), key
-        assert own["sampler/gap_max"] < 1e-4 and own["sampler/differing"] == 0
-    found = {}
+            assert metrics[key] == pytest.approx(expected[key], rel=1e-3, abs=1e-5), key
+        assert metrics["sampler/gap_max"] < 1e-4 and metrics["sampler/differing"] == 0
+    scores = {}
     for name, asking in {"there": config, "here": small(here / "run")}.items():
         asked = len(server.requests)
         options = EvalOptions(asking, checkpoint=run, num_episodes=3, output=here / f"{name}.json")
         rows = evaluate(options, quiet())["sampled"]
-        found[name] = {seat: (row["score"], row["success"]) for seat, row in rows.items()}
+        scores[name] = {seat: (row["score"], row["success"]) for seat, row in rows.items()}
         assert (len(server.requests) > asked) == (name == "there")
-    assert found["there"] == found["here"]
+    assert scores["there"] == scores["here"]
     asked = len(server.requests)
     assert main(["watch", "--checkpoint", str(run), "--seed", "1"]) == 0
     assert len(server.requests) > asked
@@ -116,8 +116,8 @@ def test_a_signal_ends_the_wait_for_a_dead_server(
 
 
 def test_one_address_or_several() -> None:
-    for given in ("http://a/v1,http://b/v1", ["http://a/v1", "http://b/v1"]):
-        config = from_dict({"use_vllm": True, "vllm_base_url": given})
+    for urls in ("http://a/v1,http://b/v1", ["http://a/v1", "http://b/v1"]):
+        config = from_dict({"use_vllm": True, "vllm_base_url": urls})
         assert list_urls(config.run.vllm_base_url) == ["http://a/v1", "http://b/v1"]
     for secret in ("http://any:s3cret@h/v1", ["http://h/v1", "http://any:s3cret@h/v1"]):
         with pytest.raises(ConfigError, match=r"^run.vllm_base_url: an address with a user") as caught:
@@ -130,13 +130,13 @@ def test_one_address_or_several() -> None:
 
 def words(command: str) -> dict[str, str]:
     """Returns a command line's options and variables with their values."""
-    found, parts = {}, shlex.split(command)
+    values, parts = {}, shlex.split(command)
     for part, after in zip(parts, [*parts[1:], ""], strict=True):
         if part.startswith("--"):
-            found[part] = "" if after.startswith("--") else after
+            values[part] = "" if after.startswith("--") else after
         elif "=" in part and part.split("=")[0].isupper():
-            found[part.split("=")[0]] = part.split("=", 1)[1]
-    return found
+            values[part.split("=")[0]] = part.split("=", 1)[1]
+    return values
 
 
 @pytest.mark.parametrize("name", ["games_served", "trace_served"])
@@ -144,13 +144,13 @@ def test_the_command_of_docker_files(name: str) -> None:
     """The files that people have, with a model that can be served."""
     model = [("model.model_name", "Qwen/Qwen3-4B"), ("model.dtype", "bfloat16")]
     config = resolve(files=[FILES / f"{name}.json"], overrides=model)
-    found = words(vllm_commands(config)[0])
-    assert found["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
-    assert (found["--host"], found["--port"]) == ("localhost", "8000")
-    assert (found["--max-lora-rank"], found["--max-loras"], found["--max-cpu-loras"]) == ("16", "1", "2")
-    assert found["--generation-config"] == "vllm" and found["--hf-overrides"] == '{"head_dtype": "float32"}'
+    values = words(vllm_commands(config)[0])
+    assert values["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
+    assert (values["--host"], values["--port"]) == ("localhost", "8000")
+    assert (values["--max-lora-rank"], values["--max-loras"], values["--max-cpu-loras"]) == ("16", "1", "2")
+    assert values["--generation-config"] == "vllm" and values["--hf-overrides"] == '{"head_dtype": "float32"}'
     cooled = name == "trace_served" and config.ppo.temperature != 1
-    assert ("--logprobs-mode" in found) == cooled
+    assert ("--logprobs-mode" in values) == cooled
 
 
 def test_seeds_of_replies_do_not_end_a_server_on_the_cpu() -> None:
@@ -168,12 +168,12 @@ def test_every_command_that_is_printed_listens_on_this_machine_or_has_a_token(
     assert main(["vllm-command", "--preset", "qwen3-4b"]) == 0
     assert "api_server --model Qwen/Qwen3-4B" in capsys.readouterr().out
     for host in ("127.0.0.1", "localhost", "[::1]", "h", "0.0.0.0"):
-        given = {"model.model_name": "Qwen/Qwen3-4B", "run.vllm_base_url": f"http://{host}:1"}
-        (command,) = vllm_commands(resolve(overrides=given.items()))
-        found = words(command)
-        local = found["--host"] in ("127.0.0.1", "localhost", "::1")
+        overrides = {"model.model_name": "Qwen/Qwen3-4B", "run.vllm_base_url": f"http://{host}:1"}
+        (command,) = vllm_commands(resolve(overrides=overrides.items()))
+        values = words(command)
+        local = values["--host"] in ("127.0.0.1", "localhost", "::1")
         # The shell refuses to start it if the token is empty.
-        assert local or found["VLLM_API_KEY"].startswith("${VLLM_API_KEY:?")
+        assert local or values["VLLM_API_KEY"].startswith("${VLLM_API_KEY:?")
     root = Path(__file__).parents[2]
     pages = [*root.glob("*.md"), *(root / "docs").glob("*.md"), *(root / "benchmarks").glob("*.md")]
     printed = [
@@ -250,13 +250,13 @@ def arguments(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_docker_file_is_upstreams_image_and_every_game() -> None:
-    found = arguments(json.loads((FILES / "games_served.json").read_text()))
+    env_kwargs = arguments(json.loads((FILES / "games_served.json").read_text()))
     # 22 games with 100 million configurations each.
-    assert found["task_ids"] == [(0, 2_199_999_999)]
-    assert (found["backend"], found["mode"], found["image"]) == ("affinetes", "docker", None)
+    assert env_kwargs["task_ids"] == [(0, 2_199_999_999)]
+    assert (env_kwargs["backend"], env_kwargs["mode"], env_kwargs["image"]) == ("affinetes", "docker", None)
     assert from_dict(json.loads((FILES / "trace_served.json").read_text())).env.decode == "text"
     pytest.importorskip("affinetes")
-    server = {name: found[name] for name in ("mode", "image", "timeout")}
+    server = {name: env_kwargs[name] for name in ("mode", "image", "timeout")}
     assert [read_settings(server, kind).container.image for kind in ("game", "trace")] == [  # type: ignore[union-attr]
         "affinefoundation/game:openspiel", "affinefoundation/trace:latest",
     ]  # fmt: skip
@@ -264,10 +264,10 @@ def test_a_docker_file_is_upstreams_image_and_every_game() -> None:
 
 def test_keys_of_servers() -> None:
     docker = {"env_mode": "docker", "image": "a/b:c", "mem_limit": "2g", "cpu_limit": 1.5, "pull": True}
-    found = arguments({**docker, "docker_host": "ssh://u@h", "server_timeout": 5.0, "task_id": 0})
+    env_kwargs = arguments({**docker, "docker_host": "ssh://u@h", "server_timeout": 5.0, "task_id": 0})
     names = ("image", "mem_limit", "cpu_limit", "pull", "host", "timeout")
-    assert [found[name] for name in names] == ["a/b:c", "2g", 1.5, True, "ssh://u@h", 5.0]
-    assert "base_url" not in found
+    assert [env_kwargs[name] for name in names] == ["a/b:c", "2g", 1.5, True, "ssh://u@h", 5.0]
+    assert "base_url" not in env_kwargs
     (notice,) = evaluation_notices(from_dict({"image": "a", "task_id": 0}))
     assert notice == "env.image = 'a' has no effect with env.env_mode local."
     assert "backend" not in arguments({"task_id": 0})
@@ -284,8 +284,8 @@ def test_the_hosts_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if pytest.importorskip("affinetes"):
         settings = [read_settings({"mode": "docker"}, kind) for kind in ("game", "trace")]
         assert [s.container.host for s in settings if s.container] == ["ssh://a@b", None]
-        given = read_settings({"mode": "docker", "host": "ssh://e@f"}, "game").container
-        assert given is not None and given.host == "ssh://e@f"
+        container = read_settings({"mode": "docker", "host": "ssh://e@f"}, "game").container
+        assert container is not None and container.host == "ssh://e@f"
     file.write_text("null")
     assert host_of("game") is None
     for text, message in (
@@ -334,7 +334,7 @@ def test_a_containers_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.trains
 def test_training_continues_through_all_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that fails in every way, at resets and at steps: what it played to the end is learned from."""
-    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
+    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *numbers: 0.001)
     stub = Stub()
     # "other seat" is none for a caller in seat 1, and "refused" is none at a reset.
     bad = [fault for name, (fault, _) in FAULTS.items() if name not in ("other seat", "refused")]
@@ -349,7 +349,7 @@ def test_training_continues_through_all_faults(tmp_path: Path, monkeypatch: pyte
     assert [row["rollout/episodes"] + row["rollout/faults"] for row in rows] == [16] * 3
     assert sum(row["rollout/episodes"] for row in rows) == stub.won
     assert 0 < sum(row["rollout/faults"] for row in rows) <= len(bad)
-    found = evaluate(EvalOptions(config=config, checkpoint=folder, num_episodes=1), quiet())
+    results = evaluate(EvalOptions(config=config, checkpoint=folder, num_episodes=1), quiet())
     stub.shutdown()
     stub.server_close()
-    assert found["sampled"]["all"]["faults"] == 0 and found["sampled"]["all"]["episodes"] == 2
+    assert results["sampled"]["all"]["faults"] == 0 and results["sampled"]["all"]["episodes"] == 2

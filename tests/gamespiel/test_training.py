@@ -273,11 +273,11 @@ def test_a_kill_lets_go(tmp_path: Path) -> None:
 
 def test_a_run_that_was_faster_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process writes a run to the folder between the first check and the lock."""
-    config, own = small(tmp_path / "run"), runs.own
+    config, lock = small(tmp_path / "run"), runs.own
 
     def slow(folder: Path) -> object:
         save(config, folder / "config.yaml")
-        return own(folder)
+        return lock(folder)
 
     runs.check_free(config)
     monkeypatch.setattr(runs, "own", slow)

@@ -60,14 +60,14 @@ def list_episodes(tree: GameTree, seat: int, opponent: str) -> list[tuple[Episod
         while node:
             edges.insert(0, node - 1)
             node = int(tree.parents[node - 1])
-        own = [edge for edge in edges if tree.movers[tree.parents[edge]] == seat]
+        moves = [edge for edge in edges if tree.movers[tree.parents[edge]] == seat]
         info: dict[str, Any] = {"seat": seat, "opponent": opponent, "history": tree.actions[edges].tolist()}
         if opponent == SNAPSHOT:
             info |= {"opponent": "self", "snapshot": SNAPSHOT}
-        if own:
-            played = [Turn("", NO_MASK, 0, reward=0.0) for _ in own]
+        if moves:
+            played = [Turn("", NO_MASK, 0, reward=0.0) for _ in moves]
             played[-1].reward = float(tree.scores[leaf, seat])
-            episodes.append((Episode(len(episodes), 0, info, played), own, leaf))
+            episodes.append((Episode(len(episodes), 0, info, played), moves, leaf))
     return episodes
 
 
@@ -96,11 +96,11 @@ def test_the_mean_gradient_over_all_games_is_that_of_the_expected_score(
         other = tabulate(NEWEST if opponent == "self" else SNAPSHOT)
     reach = tree.reach(tree.edge_probabilities([other, tabulate()]))
     games = [game for game in list_episodes(tree, seat, opponent) if reach[game[2]] > 0]
-    found = find([episode for episode, _, _ in games])
+    values = find([episode for episode, _, _ in games])
     gradient = {text: np.zeros_like(logits) for text, logits in policy.logits.items()}
     chances = {text: policy.chances(text) for text in policy.texts}
     for episode, edges, leaf in games:
-        for edge, advantage in zip(edges, found[episode.index].advantages, strict=True):
+        for edge, advantage in zip(edges, values[episode.index].advantages, strict=True):
             text = str(tree.states[tree.state_of[tree.parents[edge]]].text)
             score = -chances[text]
             score[tree.places[edge]] += 1

@@ -82,7 +82,7 @@ def follow_scripts(policy: LLMPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
             return write(self, prompts, free, uniforms, *reading)
         tokens = free.write([policy.codec.tokenizer.decode(prompt) for prompt in prompts], uniforms)
         hidden = torch.zeros(len(prompts), policy.value_head.in_features)
-        log_probs = [np.full(len(own), -1.0, dtype=np.float32) for own in tokens]
+        log_probs = [np.full(len(reply), -1.0, dtype=np.float32) for reply in tokens]
         return WrittenAnswers(tokens, log_probs, [None] * len(prompts), hidden)
 
     monkeypatch.setattr(TextSampler, "write", written)
@@ -94,11 +94,11 @@ def policy() -> LLMPolicy:
 
 
 def measure_written(
-    given: Config, policy: LLMPolicy, free: FreeText, count: int, *, greedy: bool = False
+    settings: Config, policy: LLMPolicy, free: FreeText, count: int, *, greedy: bool = False
 ) -> Mapping[str, MeasuredReplies]:
     """Returns the measures of episodes that were played by replies."""
-    episodes = play_policy(given, policy, count, quiet(), free=free, greedy=greedy)
-    return measure_groups(given, episodes, measure_replies)
+    episodes = play_policy(settings, policy, count, quiet(), free=free, greedy=greedy)
+    return measure_groups(settings, episodes, measure_replies)
 
 
 def first_legal(prompt: str) -> str:
@@ -114,9 +114,9 @@ def first_legal(prompt: str) -> str:
 @pytest.mark.parametrize("game", [KUHN, []], ids=["kuhn", "leduc"])
 def test_the_first_legal_reply_plays_as_first_does(game: list[tuple[str, str]], policy: LLMPolicy) -> None:
     """Seeds, seats and the opponent are those behind the mask: the very same games."""
-    given = config(*game, ("env.opponent", "mcts:5"), ("run.seed", "3"))
-    rows = measure_written(given, policy, Scripted(sampled=first_legal), 8)
-    masked = measure_agent(given, "first", 8, quiet())
+    settings = config(*game, ("env.opponent", "mcts:5"), ("run.seed", "3"))
+    rows = measure_written(settings, policy, Scripted(sampled=first_legal), 8)
+    masked = measure_agent(settings, "first", 8, quiet())
     assert list(rows) == list(masked) == ["seat 0", "seat 1", "all"]
     for name, row in rows.items():
         for measured in ("episodes", "score", "success", "returns", "length"):
@@ -134,8 +134,8 @@ def test_nothing_but_illegal_replies_gives_every_game_up(
     reply: str, rule: str, replies: int, policy: LLMPolicy
 ) -> None:
     """The third in a row ends the game with score 0; with ``forfeit`` the first does."""
-    given = config(*KUHN, ("env.illegal", rule))
-    row = measure_written(given, policy, Scripted(sampled=reply, cut=True), 10)["all"]
+    settings = config(*KUHN, ("env.illegal", rule))
+    row = measure_written(settings, policy, Scripted(sampled=reply, cut=True), 10)["all"]
     assert (row.episodes, row.replies, row.illegal_replies) == (20, 20 * replies, 20 * replies)
     assert row.illegal_share == wilson(20 * replies, 20 * replies)
     assert (row.given_up, row.given_up_share) == (20, wilson(20, 20))
@@ -182,14 +182,14 @@ def test_results_have_the_masked_policy_and_replies_of_both_ways_and_a_file_each
     command = ["eval", "--model.model_name", "tiny", "--game", "kuhn_poker", "--num_episodes", "6"]
     for way in ("--unmasked", "--decode text", "--decode text --max_new_tokens 5"):
         assert main([*command, *way.split()]) == 0
-    found = {path.name: json.loads(path.read_text()) for path in Path("runs").iterdir()}
-    assert {name: data.get("max_new_tokens") for name, data in found.items()} == {
+    outputs = {path.name: json.loads(path.read_text()) for path in Path("runs").iterdir()}
+    assert {name: data.get("max_new_tokens") for name, data in outputs.items()} == {
         "eval-tiny-sampled-kuhn_poker-random.json": None,
         "eval-tiny-unmasked-kuhn_poker-random.json": 32,
         "eval-tiny-text-kuhn_poker-random.json": 32,
         "eval-tiny-text-kuhn_poker-random-2.json": 5,
     }
-    results = found["eval-tiny-text-kuhn_poker-random-2.json"]
+    results = outputs["eval-tiny-text-kuhn_poker-random-2.json"]
     assert (results["decode"], results["max_new_tokens"]) == ("text", 5) and "sampled" not in results
     assert list(results["replies"]["sampled"]["all"]["score"]) == sampled["all"]["score"]
 
@@ -216,36 +216,36 @@ def test_traces_are_answered_with_the_output_itself(
     policy: LLMPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Empty replies and the truth score as the baselines do that give them, on the same programs."""
-    given = resolve("tiny-trace", overrides=[("run.device", "cpu"), ("env.task_ids", "[[0, 50]]")])
-    empty = measure_agent(given, "empty", 12, quiet())
+    settings = resolve("tiny-trace", overrides=[("run.device", "cpu"), ("env.task_ids", "[[0, 50]]")])
+    empty = measure_agent(settings, "empty", 12, quiet())
     monkeypatch.setattr(
         evaluation, "reply_constraint", lambda policy, tokens: Scripted(sampled="", greedy="", cut=True)
     )
-    options = EvalOptions(given, num_episodes=12, decode="text", output=tmp_path / "result.json")
+    options = EvalOptions(settings, num_episodes=12, decode="text", output=tmp_path / "result.json")
     results, text = evaluate_aloud(options)
     assert results["max_new_tokens"] == 1024
     for how in ("sampled", "greedy"):
         rows = results["replies"][how]
         assert list(rows) == list(empty)
-        for name, own in rows.items():
-            assert own["by_scoring"] == empty[name].to_dict()["by_scoring"]
-            assert (own["episodes"], own["replies"]) == (empty[name].episodes, empty[name].episodes)
-            assert (own["illegal_replies"], own["given_up"]) == (0, 0)
+        for name, row in rows.items():
+            assert row["by_scoring"] == empty[name].to_dict()["by_scoring"]
+            assert (row["episodes"], row["replies"]) == (empty[name].episodes, empty[name].episodes)
+            assert (row["illegal_replies"], row["given_up"]) == (0, 0)
     assert "on CodeTrace-v0, sampled" in text and "on CodeTrace-v0, greedy" in text
     assert "replies cut by the token limit: sampled 100.0%, greedy 100.0%" in text
 
 
 def test_games_and_rules_that_have_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = resolve("tiny-trace", overrides=[])
+    settings = resolve("tiny-trace", overrides=[])
     with pytest.raises(InvalidValueError, match=r"CodeTraceChoice-v0 has no such pair: give --decode text"):
-        EvalOptions(given, unmasked=True)
-    assert EvalOptions(given, decode="text").reply_tokens == 1024
+        EvalOptions(settings, unmasked=True)
+    assert EvalOptions(settings, decode="text").reply_tokens == 1024
     raising = config(("env.illegal", "raise"), ("model.model_name", "/no/where"))
     with pytest.raises(InvalidValueError, match=r"env\.illegal must be penalize or forfeit .* not 'raise'"):
         evaluate(EvalOptions(raising, unmasked=True), quiet())
     monkeypatch.setattr(type(DECLARATIONS["trace"]), "replies", None)
     with pytest.raises(InvalidValueError, match=r"--decode text is for games, not for traces"):
-        EvalOptions(given, decode="text")
+        EvalOptions(settings, decode="text")
 
 
 # -- tracks ------------------------------------------------------------------------------------------------
@@ -284,11 +284,11 @@ def test_training_takes_the_list_away_and_goes_on_bit_for_bit(tmp_path: Path) ->
 def test_results_say_their_track(finished: Path, tmp_path: Path, capsys: Any) -> None:
     games = tmp_path / "games.jsonl"
     common = ["--num_episodes", "2", "--output", str(tmp_path / "found.json")]
-    given = ["eval", "--checkpoint", str(finished), *common]
+    command = ["eval", "--checkpoint", str(finished), *common]
     for track, part in (("masked", "sampled"), ("unmasked", "replies"), ("unlisted", "replies")):
-        assert main([*given, "--track", track, "--save_games", str(games)]) == 0
-        found = json.loads((tmp_path / "found.json").read_text())
-        assert found["tracks"] == {part: track} and part in found
+        assert main([*command, "--track", track, "--save_games", str(games)]) == 0
+        results = json.loads((tmp_path / "found.json").read_text())
+        assert results["tracks"] == {part: track} and part in results
         rows = [json.loads(line) for line in games.read_text().splitlines()]
         assert {row["track"] for row in rows} == {track}
         assert ("Legal Actions" in rows[0]["turns"][0]["observation"]) == (track != "unlisted")
@@ -297,11 +297,11 @@ def test_results_say_their_track(finished: Path, tmp_path: Path, capsys: Any) ->
     )
     assert evaluate(options, quiet())["tracks"] == {"sampled": "masked", "replies": "unmasked"}
     assert EvalOptions(resolve("tiny"), agent="random").tracks == {}
-    assert main([*given, "--track", "unlisted", "--decode", "text"]) == 2
+    assert main([*command, "--track", "unlisted", "--decode", "text"]) == 2
     assert main(["eval", "--agent", "random", "--track", "masked", *common]) == 2
     assert main(["eval", "--env", "trace", "--model.model_name", "tiny", "--track", "unlisted"]) == 2
     assert "--track is for games, not for traces" in capsys.readouterr().err
-    assert main([*given, "--track", "listed"]) == 2
+    assert main([*command, "--track", "listed"]) == 2
     assert "allowed: 'masked', 'unmasked', 'unlisted'" in capsys.readouterr().err
 
 
@@ -317,6 +317,6 @@ def test_an_endpoint_plays_without_the_list(tmp_path: Path) -> None:
         options = ["--game", "kuhn_poker", "--track", "unlisted", "--num_episodes", "2"]
         output = tmp_path / "found.json"
         assert main(["eval", "--agent", f"openai:m@{stub.url}", *options, "--output", str(output)]) == 0
-        found = json.loads(output.read_text())
-    assert found["tracks"] == {"endpoint": "unlisted"} and found["env"]["list_actions"] is False
-    assert found["endpoint"]["all"]["episodes"] == 4
+        results = json.loads(output.read_text())
+    assert results["tracks"] == {"endpoint": "unlisted"} and results["env"]["list_actions"] is False
+    assert results["endpoint"]["all"]["episodes"] == 4

@@ -80,9 +80,9 @@ def test_a_run_is_evaluated_as_it_was_trained(tmp_path: Path) -> None:
     (row,) = rows_of(run)
     assert 1 <= row["rollout/reply_tokens"] <= 5 and 0 <= row["rollout/illegal"] <= 1
     main(["eval", "--checkpoint", str(run), "--num_episodes", "2", "--output", str(tmp_path / "e.json")])
-    found = json.loads((tmp_path / "e.json").read_text())
-    assert (found["decode"], found["max_new_tokens"], found["temperature"]) == ("text", 5, 0.7)
-    assert found["replies"]["sampled"]["all"]["tokens_per_reply"] <= 5
+    results = json.loads((tmp_path / "e.json").read_text())
+    assert (results["decode"], results["max_new_tokens"], results["temperature"]) == ("text", 5, 0.7)
+    assert results["replies"]["sampled"]["all"]["tokens_per_reply"] <= 5
 
 
 @pytest.mark.parametrize(

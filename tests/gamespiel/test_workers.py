@@ -93,10 +93,10 @@ def test_another_number_of_threads_plays_the_same_and_learns_the_same_to_a_milli
     more = {"ppo__batch_size": "32", "ppo__mini_batch_size": "50", "ppo__num_train_steps": "2"}
     whole = train_quietly(small(tmp_path / "whole", **LEDUC, **more))
     run = go_on_with_two_threads(whole, tmp_path / "run", 1)
-    for own, expected in zip(rows_of(run), rows_of(whole), strict=True):
-        assert own == pytest.approx(expected, abs=1e-6, rel=1e-6), own["step"]
+    for row, expected in zip(rows_of(run), rows_of(whole), strict=True):
+        assert row == pytest.approx(expected, abs=1e-6, rel=1e-6), row["step"]
         drawn = ("rollout/reward", "rollout/episodes", "rollout/tokens_per_decision", "decisions")
-        assert [own[name] for name in drawn] == [expected[name] for name in drawn]
+        assert [row[name] for name in drawn] == [expected[name] for name in drawn]
     left, right = adapters_of(run), adapters_of(whole)
     assert all(torch.allclose(left[name], right[name], rtol=0, atol=1e-6) for name in right)
 
@@ -230,7 +230,7 @@ def test_environments_in_workers_say_what_they_cannot_do(tmp_path: Path) -> None
 @pytest.mark.sample
 def test_a_vector_of_stable_baselines3_steps_in_workers(tmp_path: Path) -> None:
     config = small(tmp_path, run__env_workers="2")
-    vectors = [assembly.make_algorithm(given).env for given in (small(tmp_path), config)]
+    vectors = [assembly.make_algorithm(run_config).env for run_config in (small(tmp_path), config)]
     seen = []
     for env in vectors:
         assert isinstance(env, TextVecEnv)
@@ -271,14 +271,14 @@ def test_modules_of_the_users_are_imported_in_workers(here: Path, monkeypatch: p
 @pytest.mark.launch
 def test_a_run_that_lost_a_worker_has_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker is killed after the first round of the first step, against a search."""
-    own = SEARCHED | {"env__game": "leduc_poker", "run__eval_steps": "null"}
-    whole = train_quietly(small(tmp_path / "whole", **own))
+    settings = SEARCHED | {"env__game": "leduc_poker", "run__eval_steps": "null"}
+    whole = train_quietly(small(tmp_path / "whole", **settings))
     killed = list[int]()
     decide = assembly.LLMPPO.make_collector
 
     def make_collector(model: Any) -> Any:
-        made = decide(model)
-        inner = made.decide
+        collector = decide(model)
+        inner = collector.decide
 
         def decide_once(texts: Any, masks: Any, episodes: Any, turn: int, *rest: Any) -> Any:
             if turn == 1 and not killed:
@@ -287,12 +287,12 @@ def test_a_run_that_lost_a_worker_has_the_same_bits(tmp_path: Path, monkeypatch:
                 os.kill(killed[0], signal.SIGKILL)
             return inner(texts, masks, episodes, turn, *rest)
 
-        made.decide = decide_once
-        return made
+        collector.decide = decide_once
+        return collector
 
     workers.close_pools()
     monkeypatch.setattr(assembly.LLMPPO, "make_collector", make_collector)
-    run, said = train_aloud(small(tmp_path / "lost", run__env_workers="2", **own))
+    run, said = train_aloud(small(tmp_path / "lost", run__env_workers="2", **settings))
     assert_same_run(run, whole)
     first = read_rows(run / "metrics.jsonl")[0]
     assert (first["machine/workers_lost"], killed != []) == (1, True)

@@ -80,17 +80,17 @@ def test_it_has_read_what_programs_print(policy: LLMPolicy) -> None:
             logits = policy.model(input_ids=torch.tensor([row.prompt])).logits[0, row.close - 1 : -1]
         return float(torch.nn.functional.cross_entropy(logits, torch.tensor(row.prompt[row.close :])))
 
-    own = sum(surprise(asked, ending) for asked, ending in episodes)
+    own_nats = sum(surprise(asked, ending) for asked, ending in episodes)
     others = sum(surprise(episodes[i - 1][0], ending) for i, (_, ending) in enumerate(episodes))
-    assert own < others - 0.3 * len(episodes)
+    assert own_nats < others - 0.3 * len(episodes)
 
 
 def test_what_ships_is_what_the_recipe_says() -> None:
-    made = json.loads((TINY / "made.json").read_text())
-    assert made["recipe"] == dataclasses.asdict(Recipe())
+    record = json.loads((TINY / "made.json").read_text())
+    assert record["recipe"] == dataclasses.asdict(Recipe())
     base = load_base(ModelSettings(), "cpu", seed=0)
-    assert made["parameters"] == sum(p.numel() for p in base.parameters())
-    assert 100_000 <= made["parameters"] <= 1_000_000
+    assert record["parameters"] == sum(p.numel() for p in base.parameters())
+    assert 100_000 <= record["parameters"] <= 1_000_000
 
 
 @pytest.mark.trains
@@ -99,10 +99,10 @@ def test_the_script_makes_a_model_that_loads(tmp_path: Path) -> None:
     recipe = Recipe(
         traces=5, states_per_game=20, vocab_size=300, steps=2, batch_tokens=600, hidden_size=16, head_dim=4
     )
-    made = make(recipe, tmp_path, games=("kuhn_poker", "hex"))
+    record = make(recipe, tmp_path, games=("kuhn_poker", "hex"))
     settings = ModelSettings(str(tmp_path))
     base, codec = load_base(settings, "cpu", seed=0), ChatCodec(load_tokenizer(settings))
-    assert sum(p.numel() for p in base.parameters()) == made["parameters"]
+    assert sum(p.numel() for p in base.parameters()) == record["parameters"]
     assert base.config.vocab_size == len(codec.tokenizer) == 300
 
 
@@ -112,6 +112,6 @@ def test_logits_and_tokens_are_the_embedded_models(tmp_path: Path) -> None:
     tokens = load_tokenizer(tiny)("You are player 0. Your card is 2. Legal: 0, 1").input_ids
     assert load_tokenizer(wide)("You are player 0. Your card is 2. Legal: 0, 1").input_ids == tokens
     with torch.no_grad():
-        own, other = (load_base(one, "cpu", 0)(torch.tensor([tokens * 3])).logits for one in (tiny, wide))
+        logits, other = (load_base(one, "cpu", 0)(torch.tensor([tokens * 3])).logits for one in (tiny, wide))
     assert load_base(wide, "cpu", 0).config.head_dim == 32
-    assert (own - other).abs().max() < 1e-4 < own.std()
+    assert (logits - other).abs().max() < 1e-4 < logits.std()

@@ -76,10 +76,10 @@ def test_every_seat_has_its_own_conversation() -> None:
 def test_messages_of_earlier_texts_stay_as_they_were() -> None:
     env = Conversation(Script(*LONG))
     first = last_text(env, 0)
-    kept = copy.deepcopy(first.messages)
+    snapshot = copy.deepcopy(first.messages)
     second = env.step(0)[0]
     second.messages[1]["content"] = "changed by whoever holds it"
-    assert env.step(0)[0].messages[1]["content"] == "0" and first.messages == kept
+    assert env.step(0)[0].messages[1]["content"] == "0" and first.messages == snapshot
 
 
 def test_a_reply_keeps_its_tokens_and_loses_its_reasoning() -> None:

@@ -92,9 +92,9 @@ def test_an_episode_that_is_over_at_reset_counts_once() -> None:
 def test_other_environments_and_samplers_are_refused() -> None:
     with pytest.raises(ArgumentError, match="Curriculum: <Script instance> was given"):
         Curriculum(Script(turn("a")), Stages(TWO))
-    for given in (None, "uniform", Stages):
+    for sampler in (None, "uniform", Stages):
         with pytest.raises(ArgumentError, match=r"sampler: .* was given, allowed: a sampler"):
-            Curriculum(Tenths(), given)  # type: ignore[arg-type]
+            Curriculum(Tenths(), sampler)  # type: ignore[arg-type]
 
 
 def test_an_end_without_a_score_is_an_error() -> None:

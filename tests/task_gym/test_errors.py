@@ -26,19 +26,19 @@ def test_errors_are_value_errors_made_of_one_string(error: type[TaskGymError]) -
 def test_messages_show_any_value() -> None:
     """Python writes no integer of more than 4,300 digits, and a reply may have a megabyte."""
     assert shown("x" * 600) == f"'{'x' * 199}… (602 characters)"  # both quotation marks count
-    for given in (10**5000, "x" * 10**6):
-        message = unknown("rules", given, [True, False])
+    for value in (10**5000, "x" * 10**6):
+        message = unknown("rules", value, [True, False])
         assert message.startswith("rules: ") and "allowed: True, False" in message and len(message) < 600
 
 
 @pytest.mark.parametrize(
-    ("given", "number"),
+    ("value", "number"),
     [
         *[(1, True), (-0.5, True), (10**400, False), (float("nan"), False), (float("-inf"), False)],
         *[(np.float32(0.5), True), (np.int8(1), True), (np.float32("nan"), False)],
         *[(True, False), (np.True_, False)],
     ],
 )
-def test_numbers(given: Any, number: bool) -> None:
-    assert is_number(given) is number  # the third is greater than any float
-    assert not is_number(str(given))
+def test_numbers(value: Any, number: bool) -> None:
+    assert is_number(value) is number  # the third is greater than any float
+    assert not is_number(str(value))

@@ -43,7 +43,7 @@ def test_what_an_opponent_is_built_from() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("text", "message"),
     [
         ("polcy:x", "'polcy:x' was given, allowed: last, open, policy:PATH; did you mean 'policy'"),
         ("openai:m", "policy:PATH; import gamespiel.endpoints.opponent registers 'openai'"),
@@ -54,9 +54,9 @@ def test_what_an_opponent_is_built_from() -> None:
         (3, "3 was given"),
     ],
 )
-def test_unknown_opponents_are_named(given: str, message: str) -> None:
+def test_unknown_opponents_are_named(text: str, message: str) -> None:
     with pytest.raises(OpponentError, match=message):
-        find_opponent(given)
+        find_opponent(text)
 
 
 def test_a_name_is_registered_once_with_a_factory_and_a_rule() -> None:

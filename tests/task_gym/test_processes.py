@@ -32,9 +32,9 @@ class Evaluate(NamedTuple):
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
     """A nursery that starts anew whenever a test has ended it."""
-    made = Nursery((__name__,), [Preparation("os", "putenv", ("PREPARED", "1"))])
-    yield made
-    made.close()
+    forker = Nursery((__name__,), [Preparation("os", "putenv", ("PREPARED", "1"))])
+    yield forker
+    forker.close()
 
 
 def is_there(pid: int) -> bool:

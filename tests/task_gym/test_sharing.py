@@ -80,11 +80,11 @@ def test_after_ctrl_c_the_next_answer_is_that_of_the_next_call(monkeypatch: pyte
 def test_a_caller_that_says_nothing_keeps_nobody_waiting() -> None:
     with share(stages()) as shared, socket.socket(socket.AF_UNIX) as silent:
         silent.connect(shared._address)
-        found: list[Any] = []
-        worker = threading.Thread(target=lambda: found.append(shared.draw()), daemon=True)
+        draws: list[Any] = []
+        worker = threading.Thread(target=lambda: draws.append(shared.draw()), daemon=True)
         worker.start()
         worker.join(60)
-        assert found
+        assert draws
 
 
 def draw_for_ever(shared: SharedSampler, begun: Any) -> None:

@@ -64,10 +64,10 @@ def test_ids_are_padded_on_the_right() -> None:
         env.step(0)
 
 
-@pytest.mark.parametrize(("start", "given"), [("A", -32), ("z", 25), ("b", 1)])
-def test_ids_out_of_range_or_equal_to_padding_are_refused(start: str, given: int) -> None:
+@pytest.mark.parametrize(("start", "token"), [("A", -32), ("z", 25), ("b", 1)])
+def test_ids_out_of_range_or_equal_to_padding_are_refused(start: str, token: int) -> None:
     env = TokenObservation(Script(turn(start)), encode, length=3, vocab_size=25, pad_id=1)
-    with pytest.raises(TokenError, match=f"token id {given} was given, allowed: 0 … 24 .* 1"):
+    with pytest.raises(TokenError, match=f"token id {token} was given, allowed: 0 … 24 .* 1"):
         env.reset()
 
 

@@ -70,10 +70,10 @@ def descendants(ancestor: int) -> set[int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         children.setdefault(parent, []).append(int(path.parent.name))
-    found: set[int] = set()
+    pids: set[int] = set()
     waiting = [ancestor]
     while waiting:
         for child in children.get(waiting.pop(), []):
-            found.add(child)
+            pids.add(child)
             waiting.append(child)
-    return found
+    return pids

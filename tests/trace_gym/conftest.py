@@ -32,16 +32,16 @@ def make_env() -> Iterator[Make]:
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     """Returns a sandbox as admission has it."""
-    with Sandbox(HASH_SEEDS, limits=LIMITS) as made:
-        yield made
+    with Sandbox(HASH_SEEDS, limits=LIMITS) as runner:
+        yield runner
 
 
 @pytest.fixture(scope="module")
 def backend() -> Iterator[LocalBackend]:
     """Returns the backend of choices. It keeps the traces of a module's tests, which take long to make."""
-    made = make_backend("builtin", "safe", True)
-    yield made
-    made.close()
+    local_backend = make_backend("builtin", "safe", True)
+    yield local_backend
+    local_backend.close()
 
 
 @pytest.fixture

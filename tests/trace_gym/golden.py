@@ -72,8 +72,8 @@ def digest(family: str, level: int) -> str:
     ids = ids_of(level, family)
     sha = hashlib.sha256()
     for position in POSITIONS:
-        made = make(ids[position])
-        for text in (made.program.code, made.program.stdin, made.measured.stdout):
+        task = make(ids[position])
+        for text in (task.program.code, task.program.stdin, task.measured.stdout):
             sha.update(text.encode() + b"\0")
     return sha.hexdigest()
 

@@ -67,9 +67,9 @@ def test_cleaning_and_score_are_upstreams() -> None:
     ],
 )
 def test_affine_and_exact_by_hand(truth: str, reply: str, affine: float, exact: float) -> None:
-    found = scores(truth, reply)
-    assert (found["affine"], found["exact"]) == (affine, exact)
-    assert (found["lines"] == 1) == exact
+    grades = scores(truth, reply)
+    assert (grades["affine"], grades["exact"]) == (affine, exact)
+    assert (grades["lines"] == 1) == exact
 
 
 @pytest.mark.parametrize(

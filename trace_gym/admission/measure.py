@@ -87,10 +87,10 @@ class _Run:
 
     def namespace(self) -> dict[str, Any]:
         """Returns the program's globals."""
-        own = {"print": self._print, "input": self._input}
+        replacements = {"print": self._print, "input": self._input}
         return {
             "__name__": "__main__",
-            "__builtins__": {**vars(builtins), **own},
+            "__builtins__": {**vars(builtins), **replacements},
             TICK: self._tick,
             _PUSH: self._push,
             _POP: self._pop,

@@ -11,7 +11,7 @@ from trace_gym.programs.sources import Source, open_source
 
 __all__ = ["AffinetesBackend", "Answered", "LocalBackend", "Trace", "TraceBackend", "make_backend"]
 
-_made: WeakValueDictionary[tuple[Source, str, bool, str], LocalBackend] = WeakValueDictionary()
+_backends: WeakValueDictionary[tuple[Source, str, bool, str], LocalBackend] = WeakValueDictionary()
 
 
 def make_backend(source: str, injector: str, options: bool, require: str = "namespaces") -> LocalBackend:
@@ -25,7 +25,7 @@ def make_backend(source: str, injector: str, options: bool, require: str = "name
         SourceError: the programs are not available.
     """
     key = open_source(source), injector, options, require
-    backend = _made.get(key)
+    backend = _backends.get(key)
     if backend is None:
-        backend = _made[key] = LocalBackend(*key)
+        backend = _backends[key] = LocalBackend(*key)
     return backend

@@ -44,7 +44,7 @@ class LocalBackend:
         self._source, self._injector, self._options = source, injector, options
         self._trusted = isinstance(self._source, BuiltinSource)
         self._require = "limits" if self._trusted else require
-        self._kept: OrderedDict[int, Trace] = OrderedDict()
+        self._traces: OrderedDict[int, Trace] = OrderedDict()
         self._sandbox: Sandbox | None = None
 
     @property
@@ -61,27 +61,27 @@ class LocalBackend:
             SourceError: a row has values of the wrong type.
             SandboxError: this machine does not have the level that untrusted programs need.
         """
-        known = self._kept.pop(task_id, None)
+        known = self._traces.pop(task_id, None)
         if known is None:
             known = self._make(task_id)
-            if len(self._kept) >= _KEPT:
-                self._kept.popitem(last=False)
-        self._kept[task_id] = known
+            if len(self._traces) >= _KEPT:
+                self._traces.popitem(last=False)
+        self._traces[task_id] = known
         return known
 
     def _make(self, task_id: int) -> Trace:
         first, begun = "", time.monotonic()
         for replaced, (program, row) in enumerate(self._source.candidates(task_id)):
-            made = self._admit(task_id, program, row, replaced)
-            if isinstance(made, Trace):
-                return made
+            outcome = self._admit(task_id, program, row, replaced)
+            if isinstance(outcome, Trace):
+                return outcome
             where = f"task id: {task_id}" + ("" if row is None else f" (row {row})")
             if self._injector == "affine":
                 raise AdmissionError(
-                    f"{where} was given, whose program is unsound: {made}; allowed: other task ids, or "
+                    f"{where} was given, whose program is unsound: {outcome}; allowed: other task ids, or "
                     "injector='safe', which takes the next sound program"
                 )
-            first = first or f"{where} was given, whose program is unsound: {made}"
+            first = first or f"{where} was given, whose program is unsound: {outcome}"
             if time.monotonic() - begun > RESET_SECONDS:
                 raise AdmissionError(
                     f"{first}; {replaced + 1} programs were checked for more than {RESET_SECONDS:g} s, and "
@@ -105,28 +105,28 @@ class LocalBackend:
             return verdict.reason
         if self._is_disturbed(program, shown, verdict.truth):
             return "it behaves otherwise with the debug prints"
-        found, protection = [Version(shown, verdict.truth, "")], verdict.sandbox
+        choices, protection = [Version(shown, verdict.truth, "")], verdict.sandbox
         if self._options:
             try:
-                found = versions(
+                choices = versions(
                     shown, program.stdin, verdict.truth, task_id, self._get_sandbox(), trusted=self._trusted
                 )
             except ProgramError as error:
                 return f"no mutants can be made of it: {error}"
             protection = self._get_sandbox().level
-            if len(found) < LEAST:
-                return f"its mutants print {len(found) - 1} plausible false outputs; {LEAST - 1} are needed"
+            if len(choices) < LEAST:
+                return f"its mutants print {len(choices) - 1} plausible false outputs; {LEAST - 1} are needed"
         return Trace(
-            code=found[0].code,
+            code=choices[0].code,
             stdin=program.stdin,
-            truth=found[0].output,
+            truth=choices[0].output,
             family=program.family or None,
             level=program.level or None,
             row=row,
             replaced=replaced,
             sandbox=protection,
-            false=tuple(version.output for version in found[1:]),
-            mutation=found[0].mutation,
+            false=tuple(version.output for version in choices[1:]),
+            mutation=choices[0].mutation,
         )
 
     def _show(self, task_id: int, program: Program) -> tuple[str, admit.Verdict]:

@@ -73,30 +73,30 @@ def hazard(program: ParsedProgram) -> str | None:
     handed = list_handed_on(tree)
     if "input" in handed:
         return "it hands on input, which may be given a prompt"
-    found = members(tree) & _MEMBERS
-    if found:
-        return f"it mentions {min(found)}"
+    mentions = members(tree) & _MEMBERS
+    if mentions:
+        return f"it mentions {min(mentions)}"
     return next((why for node in ast.walk(tree) for why in _hazards(node, "print" in handed)), None)
 
 
 def members(tree: ast.Module) -> frozenset[str]:
     """Returns every name by which a program reads, imports or defines a member of something."""
-    found: set[str] = set()
+    names: set[str] = set()
     strings: set[str] = set()
     by_name = False
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                found.add(name)
+                names.add(name)
             case ast.alias(name=name):
-                found.update(name.split("."))
+                names.update(name.split("."))
             case ast.Name(id=name):
                 by_name = by_name or name in _BY_NAME
                 if name.startswith("__"):  # __str__ = ... in a class body
-                    found.add(name)
+                    names.add(name)
             case ast.Constant(value=str(text)):
                 strings.add(text)
-    return frozenset(found | strings if by_name or found & _BY_NAME else found)
+    return frozenset(names | strings if by_name or names & _BY_NAME else names)
 
 
 def list_handed_on(tree: ast.Module) -> frozenset[str]:
@@ -228,16 +228,16 @@ def _rebound(tree: ast.Module) -> Iterator[ast.AST]:
 
 def _rebound_in(scope: _Scope, around: bool) -> Iterator[ast.AST]:
     """Yields such scopes among a scope and those in it. ``around``: whether the scope around it is one."""
-    own = list(_own_nodes(scope))
+    nodes = list(_own_nodes(scope))
     # Methods do not see names that the class body binds.
     rebound = around
     if not isinstance(scope, ast.ClassDef):
-        names = {name for node in own for name in _list_bound(node)}
+        names = {name for node in nodes for name in _list_bound(node)}
         names.update(() if isinstance(scope, ast.Module) else parameters(scope.args))
         rebound = around or bool(names & USED)
         if rebound:
             yield scope
-    for node in own:
+    for node in nodes:
         if isinstance(node, _SCOPES):
             yield from _rebound_in(node, rebound)
 

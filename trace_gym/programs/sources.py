@@ -111,8 +111,8 @@ def _version(path: Path) -> tuple[str, int, int] | None:
     """Returns a file's full path, time of change and size; None if there is no file."""
     if not path.is_file():
         return None
-    found = path.stat()
-    return str(path.resolve()), found.st_mtime_ns, found.st_size
+    status = path.stat()
+    return str(path.resolve()), status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=16)

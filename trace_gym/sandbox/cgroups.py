@@ -55,17 +55,17 @@ def _hierarchies() -> dict[str, tuple[Path, Path]]:
         if kind in ("cgroup", "cgroup2"):
             for name in options.split(",") if kind == "cgroup" else [""]:
                 mounts.setdefault(name, (root, Path(point)))
-    found = {}
+    groups = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
         for name in names.split(",") if names else [""]:
             above, mount = mounts.get(name, ("", Path()))
             if above and f"{path}/".startswith(f"{above.rstrip('/')}/"):
-                found[name] = mount / path.removeprefix(above).lstrip("/"), mount
-    return found
+                groups[name] = mount / path.removeprefix(above).lstrip("/"), mount
+    return groups
 
 
-def _unified(own: Path, top: Path) -> Place:
+def _unified(group: Path, top: Path) -> Place:
     """Returns the nearest group of version 2 that passes on both controllers.
 
     A group that has processes cannot, so this is seldom the process's own.
@@ -73,13 +73,13 @@ def _unified(own: Path, top: Path) -> Place:
     Raises:
         OSError: there is none, or none that this user may use.
     """
-    for parent in [own, *own.parents]:
+    for parent in [group, *group.parents]:
         passed = (parent / "cgroup.subtree_control").read_text().split()
         if {"memory", "pids"} <= set(passed) and os.access(parent, os.W_OK):
             return Place(parent, "memory.max", "pids.max")
         if parent == top:
             break
-    raise OSError(f"no group from {own} up passes on the controllers memory and pids and may be written to")
+    raise OSError(f"no group from {group} up passes on the controllers memory and pids and may be written to")
 
 
 def _places() -> list[Place]:
@@ -88,17 +88,17 @@ def _places() -> list[Place]:
     Raises:
         OSError: nowhere, and why.
     """
-    own = _hierarchies()
+    hierarchies = _hierarchies()
     reasons = []
-    if "" in own:
+    if "" in hierarchies:
         try:
-            return [_unified(*own[""])]
+            return [_unified(*hierarchies[""])]
         except OSError as error:
             reasons.append(f"version 2: {error}")
     old = [
-        Place(own[name][0], memory, processes)
+        Place(hierarchies[name][0], memory, processes)
         for name, memory, processes in (("memory", "memory.limit_in_bytes", ""), ("pids", "", "pids.max"))
-        if name in own and os.access(own[name][0], os.W_OK)
+        if name in hierarchies and os.access(hierarchies[name][0], os.W_OK)
     ]
     if len(old) == 2:
         return old

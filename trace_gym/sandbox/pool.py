@@ -104,10 +104,10 @@ class Sandbox:
         running: dict[int, tuple[Execution, int, Job]] = {}
         ended: dict[int, Execution] = {}
         lost: set[int] = set()
-        taken = given = 0
+        taken = next_index = 0
         try:
             while untaken is not None or running or any(waiting.values()):
-                room = untaken is not None and taken - given < ahead
+                room = untaken is not None and taken - next_index < ahead
                 if untaken is not None and room:
                     try:
                         job = next(untaken)
@@ -133,9 +133,9 @@ class Sandbox:
                         waiting[seed].appendleft((index, job))
                     else:
                         ended[index] = execution
-                while given in ended:
-                    given += 1
-                    yield ended.pop(given - 1).result()
+                while next_index in ended:
+                    next_index += 1
+                    yield ended.pop(next_index - 1).result()
             if failure is not None:
                 raise failure
         except GeneratorExit:  # nobody needs the others: end them and keep the workers

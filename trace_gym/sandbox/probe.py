@@ -138,9 +138,9 @@ def choose(level: str | None, require: str) -> str:
     Raises:
         SandboxError: this machine does not have the level, or the level is weaker than ``require``.
     """
-    for name, given in (("level", level), ("require", require)):
-        if given is not None:
-            check_choice(f"sandbox: {name}", given, LEVELS)
+    for name, value in (("level", level), ("require", require)):
+        if value is not None:
+            check_choice(f"sandbox: {name}", value, LEVELS)
     if level == "limits" and require == "namespaces":
         raise SandboxError(
             "sandbox: level='limits' was given, which protects from nothing; allowed with "
@@ -189,14 +189,14 @@ def advise() -> list[str]:
     """Returns what would allow user namespaces here, as clauses for a message; none if nothing is known."""
     if sys.platform != "linux":
         return ["run it on Linux 5.3 or newer, or in a virtual machine with it"]
-    found = [
+    clauses = [
         f"the machine's administrator can allow user namespaces: sysctl -w {allowing}"
         for name, (forbidding, allowing) in SWITCHES.items()
         if _read(f"/proc/sys/{name}") == forbidding
     ]
     if any(line.split() == ["Seccomp:", "2"] for line in _read("/proc/self/status").splitlines()):
-        found.append(
+        clauses.append(
             "this process is under a system call filter, as in a container: give the container "
             "--security-opt seccomp=unconfined --security-opt apparmor=unconfined, or run outside of it"
         )
-    return found or ["the kernel must allow user namespaces, and a container's own rules mounts in them"]
+    return clauses or ["the kernel must allow user namespaces, and a container's own rules mounts in them"]

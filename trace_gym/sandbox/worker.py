@@ -40,10 +40,10 @@ def executable() -> str:
     Raises:
         SandboxError: there is no such interpreter.
     """
-    found: str = getattr(sys, "_base_executable", None) or sys.executable
-    if not found or not os.access(found, os.X_OK):
-        raise SandboxError(f"no interpreter to run programs with: {found!r} was found, allowed: its path")
-    return os.path.realpath(found)
+    path: str = getattr(sys, "_base_executable", None) or sys.executable
+    if not path or not os.access(path, os.X_OK):
+        raise SandboxError(f"no interpreter to run programs with: {path!r} was found, allowed: its path")
+    return os.path.realpath(path)
 
 
 @functools.cache
@@ -55,8 +55,8 @@ def survey() -> dict[str, dict[str, str]]:
     )
     if done.returncode != 0:
         raise SandboxError(f"the interpreter could not say which files it needs: {done.stderr.strip()}")
-    found: dict[str, dict[str, str]] = ast.literal_eval(done.stdout)
-    return found
+    needs: dict[str, dict[str, str]] = ast.literal_eval(done.stdout)
+    return needs
 
 
 def _own_ids() -> str:
@@ -184,7 +184,7 @@ class Worker:
     def __init__(self, level: str, hash_seed: int) -> None:
         self.level, self.hash_seed = level, hash_seed
         self.is_free = True
-        found = survey()
+        needs = survey()
         code = _CODE.format(path=str(JAIL.parent))
         with contextlib.ExitStack() as undo:
             self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -219,7 +219,7 @@ class Worker:
             user = choose_user(level, self._process.pid)
             if base and user is not None:
                 os.chmod(base, 0o711)  # the program's directory is below it
-            self._begin(Setting(level, found["roots"], found["files"], base, user))
+            self._begin(Setting(level, needs["roots"], needs["files"], base, user))
         except BaseException:
             self.close()
             raise

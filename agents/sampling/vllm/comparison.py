@@ -90,7 +90,7 @@ class LocalReader:
 
         with self.adapters.use(queries[0].adapters):
             unmasked = self.engine.budgets.retry_forward(read, texts, self.engine.count)
-        return [row[: len(own)] for row, own in zip(unmasked, children, strict=True)]
+        return [row[: len(node_children)] for row, node_children in zip(unmasked, children, strict=True)]
 
     @torch.no_grad()
     def read_text(self, adapters: str, prompt: Tokens, tokens: Tokens, temperature: float) -> LogProbs:
@@ -119,7 +119,7 @@ class LocalReader:
 
 @dataclass
 class _Seen:
-    own: LogProbs
+    ours: LogProbs
     theirs: dict[str, LogProbs]
 
 
@@ -147,8 +147,8 @@ class Probe:
 
     def read(self, name: str) -> LogProbs:
         """Returns the log-probabilities of the probe's tokens by the model in this process."""
-        (own,) = self.reader.read_nodes([NodeQuery(name, self.prompt, self.children)])
-        return own
+        (log_probs,) = self.reader.read_nodes([NodeQuery(name, self.prompt, self.children)])
+        return log_probs
 
     def forget(self, name: str) -> None:
         self._seen.pop(name, None)
@@ -162,11 +162,11 @@ class Probe:
         """
         now, before = _Seen(self.read(name), self.ask(name)), self._seen.get(name)
         for url, theirs in now.theirs.items():
-            gap = mean_gap(now.own, theirs)
+            gap = mean_gap(now.ours, theirs)
             if before is None:
-                self._rounding = max(self._rounding, float(np.abs(now.own - theirs).max()))
+                self._rounding = max(self._rounding, float(np.abs(now.ours - theirs).max()))
             elif url in before.theirs:
-                moved = float(np.abs(now.own - before.own).max())
+                moved = float(np.abs(now.ours - before.ours).max())
                 if moved > NOISE * self._rounding and np.array_equal(theirs, before.theirs[url]):
                     raise StaleAdaptersError(
                         f"the vLLM server {url} loaded new adapters and answers as before: the probe's "
@@ -278,10 +278,10 @@ class Comparison:
         return figures
 
 
-def mean_gap(own: LogProbs, theirs: LogProbs) -> float:
+def mean_gap(ours: LogProbs, theirs: LogProbs) -> float:
     """Returns the mean gap of tokens' log-probabilities, weighted by their probabilities in this process."""
-    p = np.exp(own)
-    return float((p * np.abs(own - theirs)).sum() / p.sum())
+    p = np.exp(ours)
+    return float((p * np.abs(ours - theirs)).sum() / p.sum())
 
 
 def _margin(log_probs: LogProbs, uniform: float) -> float:

@@ -287,16 +287,16 @@ class Replicas:
         await asyncio.gather(*map(attempt, self._replicas))
 
     async def _complete_on_each(self, job: Job) -> dict[str, list[dict[str, Any]]]:
-        found: dict[str, list[dict[str, Any]]] = {}
+        answers: dict[str, list[dict[str, Any]]] = {}
 
         async def ask(replica: _Replica) -> None:
             if not replica.base:
                 await self._greet(replica)
             if not replica.gone:
-                found[replica.server.url] = await self._answer(replica, job)
+                answers[replica.server.url] = await self._answer(replica, job)
 
         await self._on_all(ask)
-        return found
+        return answers
 
     async def _close(self) -> None:
         async def leave(replica: _Replica) -> None:

@@ -84,17 +84,17 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 @njit(cache=True, nogil=True)
-def _starts(own, blocked, die):  # type: ignore[no-untyped-def]
+def _starts(places, blocked, die):  # type: ignore[no-untyped-def]
     """Returns the places from which a die moves a checker."""
-    if own >> _BAR:
-        own = 1 << _BAR
-    starts = ((own >> die) & ~blocked) << die
-    if own < 64:  # all are at home
+    if places >> _BAR:
+        places = 1 << _BAR
+    starts = ((places >> die) & ~blocked) << die
+    if places < 64:  # all are at home
         exact = 1 << (die - 1)
-        if own & exact:
+        if places & exact:
             starts |= exact
-        elif own < exact:  # then the farthest may go
-            farthest = own | (own >> 1)
+        elif places < exact:  # then the farthest may go
+            farthest = places | (places >> 1)
             farthest |= farthest >> 2
             farthest |= farthest >> 4
             starts |= farthest ^ (farthest >> 1)
@@ -104,12 +104,12 @@ def _starts(own, blocked, die):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _own_after(state, seat, place, die):  # type: ignore[no-untyped-def]
     """Returns the places that the seat has checkers on after a move."""
-    own = state[_OWN + seat]
+    places = state[_OWN + seat]
     if state[25 * seat + place] == 1:
-        own &= ~(1 << place)
+        places &= ~(1 << place)
     if place >= die:
-        own |= 1 << (place - die)
-    return own
+        places |= 1 << (place - die)
+    return places
 
 
 @njit(cache=True, nogil=True)
@@ -122,11 +122,11 @@ def _digit(seat, place):  # type: ignore[no-untyped-def]
 def _list(state, actions):  # type: ignore[no-untyped-def]
     """Writes a seat's legal actions in any order; returns how many there are."""
     seat, low, high = state[_SEAT], state[_LOW], state[_HIGH]
-    own, blocked = state[_OWN + seat], state[_BLOCKED + seat]
+    places, blocked = state[_OWN + seat], state[_BLOCKED + seat]
     count = 0
     for low_first in range(1 if low == high else 2):
         die, other = (low, high) if low_first else (high, low)
-        firsts = _starts(own, blocked, die)
+        firsts = _starts(places, blocked, die)
         while firsts:
             place = find_lowest(firsts)
             firsts &= firsts - 1
@@ -139,9 +139,9 @@ def _list(state, actions):  # type: ignore[no-untyped-def]
     if count > 0:
         return count
     # One checker moves at most: by the higher die if it can.
-    begin, firsts = _BASE * _PASS, _starts(own, blocked, high)
+    begin, firsts = _BASE * _PASS, _starts(places, blocked, high)
     if firsts == 0:
-        begin, firsts = begin + _LOW_FIRST, _starts(own, blocked, low)
+        begin, firsts = begin + _LOW_FIRST, _starts(places, blocked, low)
     while firsts:
         actions[count] = begin + _digit(seat, find_lowest(firsts))
         firsts &= firsts - 1
@@ -181,12 +181,12 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     if state[_PLAYER] == CHANCE:
         return draw_below(noise, _outcomes(state))
     seat, low, high = state[_SEAT], state[_LOW], state[_HIGH]
-    own, blocked = state[_OWN + seat], state[_BLOCKED + seat]
-    outside = own >> 6
-    if own < 1 << _BAR and outside & (outside - 1):
+    places, blocked = state[_OWN + seat], state[_BLOCKED + seat]
+    outside = places >> 6
+    if places < 1 << _BAR and outside & (outside - 1):
         # None is on the bar, and none will be borne off. So the second checker starts where it can start now,
         # or where the first one lands. Draw by rejection: from those, and accept if the second can move.
-        low_starts, high_starts = _starts(own, blocked, low), _starts(own, blocked, high)
+        low_starts, high_starts = _starts(places, blocked, low), _starts(places, blocked, high)
         lows, highs = count_bits(low_starts), count_bits(high_starts)
         if lows + highs == 0:
             return np.int64(_NONE)
@@ -219,9 +219,9 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _move(state, seat, place, die):  # type: ignore[no-untyped-def]
     """Moves a checker."""
-    own, other = 25 * seat, 25 * (1 - seat)
-    checkers = state[own + place] - 1
-    state[own + place] = checkers
+    offset, other = 25 * seat, 25 * (1 - seat)
+    checkers = state[offset + place] - 1
+    state[offset + place] = checkers
     if checkers == 0:
         state[_OWN + seat] ^= 1 << place
     elif checkers == 1 and place < _BAR:
@@ -230,8 +230,8 @@ def _move(state, seat, place, die):  # type: ignore[no-untyped-def]
         state[_OFF + seat] += 1
         return
     place -= die
-    checkers = state[own + place] + 1
-    state[own + place] = checkers
+    checkers = state[offset + place] + 1
+    state[offset + place] = checkers
     if checkers == 1:
         state[_OWN + seat] ^= 1 << place
         if state[other + 23 - place] == 1:  # is hit

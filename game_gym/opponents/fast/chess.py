@@ -161,16 +161,16 @@ def _is_attacked(state, square, occupied, others):  # type: ignore[no-untyped-de
 @njit(cache=True, nogil=True)
 def _is_safe(state, start, end):  # type: ignore[no-untyped-def]
     """Returns whether a move that is no castling leaves the mover's king unattacked."""
-    own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
-    king = own & np.uint64(state[_KINGS])
+    mover_pieces, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    king = mover_pieces & np.uint64(state[_KINGS])
     passing = end == np.uint64(state[_EN_PASSANT]) and start & np.uint64(state[_PAWNS]) != 0
     if start == king:
         king = end
     elif state[_CHECKED] == 0 and not passing and not start & _LINES[find_lowest(king)]:
         return True
     other &= ~(end >> np.uint64(8) if passing else end)
-    own = (own & ~start) | end
-    return not _is_attacked(state, find_lowest(king), own | other, other)
+    mover_pieces = (mover_pieces & ~start) | end
+    return not _is_attacked(state, find_lowest(king), mover_pieces | other, other)
 
 
 @njit(cache=True, nogil=True)
@@ -180,36 +180,36 @@ def _find_castlings(state):  # type: ignore[no-untyped-def]
     if rights == 0 or state[_CHECKED]:
         return 0
     other = np.uint64(state[_OTHER])
-    occupied, found = np.uint64(state[_OWN]) | other, 0
+    occupied, castlings = np.uint64(state[_OWN]) | other, 0
     if rights & 1 and not occupied & np.uint64(0x0E):  # noqa: SIM102
         if not _is_attacked(state, 2, occupied, other) and not _is_attacked(state, 3, occupied, other):
-            found |= 1
+            castlings |= 1
     if rights & 2 and not occupied & np.uint64(0x60):  # noqa: SIM102
         if not _is_attacked(state, 5, occupied, other) and not _is_attacked(state, 6, occupied, other):
-            found |= 2
-    return found
+            castlings |= 2
+    return castlings
 
 
 @njit(cache=True, nogil=True)
 def _find_targets(state, square):  # type: ignore[no-untyped-def]
     """Returns the squares to which a piece of the mover can go, castling and the king's safety apart."""
-    bit, own, other = _bit(square), np.uint64(state[_OWN]), np.uint64(state[_OTHER])
-    occupied, found = own | other, np.uint64(0)
+    bit, mover_pieces, other = _bit(square), np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    occupied, targets = mover_pieces | other, np.uint64(0)
     if bit & np.uint64(state[_PAWNS]):
         once = (bit << np.uint64(8)) & ~occupied
         twice = ((once & _ROW_2) << np.uint64(8)) & ~occupied
         aside = ((bit << np.uint64(7)) & _NOT_FILE_H) | ((bit << np.uint64(9)) & _NOT_FILE_A)
         return once | twice | (aside & (other | np.uint64(state[_EN_PASSANT])))
     if bit & np.uint64(state[_KNIGHTS]):
-        found = _KNIGHT[square]
+        targets = _KNIGHT[square]
     elif bit & np.uint64(state[_KINGS]):
-        found = _KING[square]
+        targets = _KING[square]
     else:
         if bit & (np.uint64(state[_ROOKS]) | np.uint64(state[_QUEENS])):
-            found |= _see_straight(occupied, square)
+            targets |= _see_straight(occupied, square)
         if bit & (np.uint64(state[_BISHOPS]) | np.uint64(state[_QUEENS])):
-            found |= _see_diagonal(occupied, square)
-    return found & ~own
+            targets |= _see_diagonal(occupied, square)
+    return targets & ~mover_pieces
 
 
 @njit(cache=True, nogil=True)
@@ -230,14 +230,14 @@ def _encode_promotion(start, end, piece):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _can_move(state):  # type: ignore[no-untyped-def]
     """Returns whether the mover has a legal move. (Who can castle can also move the king by one square.)"""
-    own = np.uint64(state[_OWN])
+    mover_pieces = np.uint64(state[_OWN])
     if state[_CHECKED] == 0:
         # A piece in no line with its king can leave its square.
-        free = own & ~_LINES[find_lowest(own & np.uint64(state[_KINGS]))]
+        free = mover_pieces & ~_LINES[find_lowest(mover_pieces & np.uint64(state[_KINGS]))]
         pawns = free & np.uint64(state[_PAWNS])
-        if (pawns << np.uint64(8)) & ~(own | np.uint64(state[_OTHER])):
+        if (pawns << np.uint64(8)) & ~(mover_pieces | np.uint64(state[_OTHER])):
             return True
-    pieces = own
+    pieces = mover_pieces
     while pieces:
         square = find_lowest(pieces)
         targets = _find_targets(state, square)
@@ -261,10 +261,10 @@ def player(state):  # type: ignore[no-untyped-def]
 def legal(state, actions):  # type: ignore[no-untyped-def]
     if state[_SEAT] == ENDED:
         return 0
-    own, pawns, count = np.uint64(state[_OWN]), np.uint64(state[_PAWNS]), 0
+    mover_pieces, pawns, count = np.uint64(state[_OWN]), np.uint64(state[_PAWNS]), 0
     for place in range(64):  # in the order of the actions: file by file
         square = 8 * (place & 7) + (place >> 3)
-        if not own & _bit(square):
+        if not mover_pieces & _bit(square):
             continue
         begin, targets = count, _find_targets(state, square)
         while targets:
@@ -306,8 +306,8 @@ def _read_targets(lists, place):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _write_pawns(state, lists):  # type: ignore[no-untyped-def]
     """Writes the pawns' moves for ``draw``; returns the next place, and how many moves they are."""
-    own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
-    pawns, occupied = own & np.uint64(state[_PAWNS]), own | other
+    mover_pieces, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    pawns, occupied = mover_pieces & np.uint64(state[_PAWNS]), mover_pieces | other
     if not pawns:
         return 0, 0
     once = (pawns << np.uint64(8)) & ~occupied
@@ -338,30 +338,30 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     ``actions`` gets lists of such moves, each of a head and targets. A head from 0 to 63 is the square of a
     piece, and 64 castles. Under 0 it stands for pawns: the step to the target, + 32 times the promoted piece.
     """
-    own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
-    occupied = own | other
+    mover_pieces, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    occupied = mover_pieces | other
     length, total = _write_pawns(state, actions)
     queens = np.uint64(state[_QUEENS])
-    pieces = own & np.uint64(state[_KNIGHTS])
+    pieces = mover_pieces & np.uint64(state[_KNIGHTS])
     while pieces:
         square = find_lowest(pieces)
-        targets = _KNIGHT[square] & ~own
+        targets = _KNIGHT[square] & ~mover_pieces
         length, total = _write(actions, length, square, targets), total + count_bits(targets)
         pieces &= pieces - _ONE
-    pieces = own & (np.uint64(state[_BISHOPS]) | queens)
+    pieces = mover_pieces & (np.uint64(state[_BISHOPS]) | queens)
     while pieces:
         square = find_lowest(pieces)
-        targets = _see_diagonal(occupied, square) & ~own
+        targets = _see_diagonal(occupied, square) & ~mover_pieces
         length, total = _write(actions, length, square, targets), total + count_bits(targets)
         pieces &= pieces - _ONE
-    pieces = own & (np.uint64(state[_ROOKS]) | queens)
+    pieces = mover_pieces & (np.uint64(state[_ROOKS]) | queens)
     while pieces:
         square = find_lowest(pieces)
-        targets = _see_straight(occupied, square) & ~own
+        targets = _see_straight(occupied, square) & ~mover_pieces
         length, total = _write(actions, length, square, targets), total + count_bits(targets)
         pieces &= pieces - _ONE
-    square = find_lowest(own & np.uint64(state[_KINGS]))
-    targets = _KING[square] & ~own
+    square = find_lowest(mover_pieces & np.uint64(state[_KINGS]))
+    targets = _KING[square] & ~mover_pieces
     length, total = _write(actions, length, square, targets), total + count_bits(targets)
     if state[_CASTLING] & 3:
         targets = np.uint64(_find_castlings(state))
@@ -415,13 +415,13 @@ def _castle(state, left, view):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def apply(state, action):  # type: ignore[no-untyped-def]
-    seat, own, other = state[_SEAT], np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    seat, mover_pieces, other = state[_SEAT], np.uint64(state[_OWN]), np.uint64(state[_OTHER])
     view = 0 if seat == 1 else 56  # the hash has the squares as white sees them
     placed, rights = np.uint64(state[_HASH]), state[_CASTLING]
     quiet, passing = True, np.uint64(0)
     if action >= CASTLE_LEFT:
         castled, moved = _castle(state, action == CASTLE_LEFT, view)
-        own ^= castled
+        mover_pieces ^= castled
         placed ^= moved
         rights &= 12
     else:
@@ -456,12 +456,12 @@ def apply(state, action):  # type: ignore[no-untyped-def]
             kind = piece
         placed ^= _key(seat, kind, target ^ view)
         state[kind] |= np.int64(end)
-        own = (own & ~start) | end
+        mover_pieces = (mover_pieces & ~start) | end
         rights &= _RIGHTS[square] & _RIGHTS[target]
     # The other seat's view.
     for one in range(_PAWNS, _KINGS + 1):
         state[one] = np.int64(swap_bytes(np.uint64(state[one])))
-    state[_OWN], state[_OTHER] = np.int64(swap_bytes(other)), np.int64(swap_bytes(own))
+    state[_OWN], state[_OTHER] = np.int64(swap_bytes(other)), np.int64(swap_bytes(mover_pieces))
     state[_SEAT], state[_HASH] = 1 - seat, np.int64(placed)
     state[_CASTLING] = (rights >> 2) | ((rights & 3) << 2)
     state[_EN_PASSANT] = np.int64(swap_bytes(passing))
@@ -475,7 +475,7 @@ def apply(state, action):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _arrive(state):  # type: ignore[no-untyped-def]
     """Notes a new position, and ends the game if it has to end there."""
-    own, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    mover_pieces, other = np.uint64(state[_OWN]), np.uint64(state[_OTHER])
     count = state[_COUNT]
     file = np.int64(find_lowest(np.uint64(state[_EN_PASSANT])) & 7) + 1 if state[_EN_PASSANT] else 0
     position = np.int64(np.uint64(state[_HASH]) ^ mix(1024 + 16 * state[_CASTLING] + file))
@@ -493,8 +493,8 @@ def _arrive(state):  # type: ignore[no-untyped-def]
     if earlier >= 2:
         state[_SEAT] = ENDED
         return
-    king = find_lowest(own & np.uint64(state[_KINGS]))
-    if _is_attacked(state, king, own | other, other):
+    king = find_lowest(mover_pieces & np.uint64(state[_KINGS]))
+    if _is_attacked(state, king, mover_pieces | other, other):
         state[_CHECKED] = 1
     if not _can_move(state):
         if state[_CHECKED]:

@@ -235,13 +235,13 @@ def _find_deadwood(hand):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _find_discards(hand, most):  # type: ignore[no-untyped-def]
     """Returns the cards without which a hand's deadwood is at most so much."""
-    found, cards = 0, hand
+    discards, cards = 0, hand
     while cards:
         card = cards & -cards
         if _value(_find_left(hand & ~card)) <= most:
-            found |= card
+            discards |= card
         cards &= ~card
-    return found
+    return discards
 
 
 @njit(cache=True, nogil=True)
@@ -261,18 +261,18 @@ def _find_layoffs(melds, laid_off):  # type: ignore[no-untyped-def]
 
     As in OpenSpiel, a run grows by at most two cards at an end.
     """
-    found = 0
+    layoffs = 0
     while melds:
         cards = _CARDS_OF[melds % _MELD_BASE - 1]
         melds //= _MELD_BASE
         rank = find_lowest(cards) % 13
         same = _ONE_RANK << rank
         if cards & ~same == 0:
-            found |= same & ~cards
+            layoffs |= same & ~cards
             continue
         cards |= laid_off & _find_ends(cards)
-        found |= _find_ends(cards)
-    return found
+        layoffs |= _find_ends(cards)
+    return layoffs
 
 
 @njit(cache=True, nogil=True)
@@ -485,12 +485,12 @@ def result(state):  # type: ignore[no-untyped-def]
         return 0.0
     seat = state[_MOVED]
     deadwood = _value(state[_HANDS + seat])
-    found = _value(state[_HANDS + 1 - seat]) - deadwood
+    points = _value(state[_HANDS + 1 - seat]) - deadwood
     if deadwood == 0:
-        found += state[_GIN]
-    if found < 0:
-        found -= state[_UNDERCUT]
-    return float(found if seat == 0 else -found)
+        points += state[_GIN]
+    if points < 0:
+        points -= state[_UNDERCUT]
+    return float(points if seat == 0 else -points)
 
 
 @njit(cache=True, nogil=True)

@@ -53,28 +53,28 @@ def _shift(discs, direction):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _moves(own, other):  # type: ignore[no-untyped-def]
+def _moves(mover_discs, other):  # type: ignore[no-untyped-def]
     """Returns the squares on which a disc turns others over."""
-    empty, found = ~(own | other), np.uint64(0)
+    empty, squares = ~(mover_discs | other), np.uint64(0)
     for direction in range(8):
-        line = _shift(own, direction) & other
+        line = _shift(mover_discs, direction) & other
         for _ in range(5):
             line |= _shift(line, direction) & other
-        found |= _shift(line, direction) & empty
-    return found
+        squares |= _shift(line, direction) & empty
+    return squares
 
 
 @njit(cache=True, nogil=True)
-def _find_turned(own, other, disc):  # type: ignore[no-untyped-def]
+def _find_turned(mover_discs, other, disc):  # type: ignore[no-untyped-def]
     """Returns the discs that a new disc turns over."""
-    found = np.uint64(0)
+    discs = np.uint64(0)
     for direction in range(8):
         line = _shift(disc, direction) & other
         for _ in range(5):
             line |= _shift(line, direction) & other
-        if _shift(line, direction) & own:
-            found |= line
-    return found
+        if _shift(line, direction) & mover_discs:
+            discs |= line
+    return discs
 
 
 @njit(cache=True, nogil=True)
@@ -92,9 +92,9 @@ def _open(state):  # type: ignore[no-untyped-def]
 def legal(state, actions):  # type: ignore[no-untyped-def]
     if state[2] == ENDED:
         return 0
-    found, count = _open(state), 0
+    squares, count = _open(state), 0
     for square in range(64):
-        if (found >> np.uint64(square)) & np.uint64(1):
+        if (squares >> np.uint64(square)) & np.uint64(1):
             actions[count] = square
             count += 1
     if count == 0:
@@ -105,23 +105,23 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def draw(state, actions, noise):  # type: ignore[no-untyped-def]
-    found = _open(state)
-    count = count_bits(found)
+    squares = _open(state)
+    count = count_bits(squares)
     if count == 0:
         return PASS
-    return pick_bit(found, draw_below(noise, count))
+    return pick_bit(squares, draw_below(noise, count))
 
 
 @njit(cache=True, nogil=True)
 def apply(state, action):  # type: ignore[no-untyped-def]
     seat = state[2]
     if action != PASS:
-        own, other = np.uint64(state[seat]), np.uint64(state[1 - seat])
+        mover_discs, other = np.uint64(state[seat]), np.uint64(state[1 - seat])
         disc = np.uint64(1) << np.uint64(action)
-        turned = _find_turned(own, other, disc)
-        own, other = own | disc | turned, other & ~turned
-        state[seat], state[1 - seat] = np.int64(own), np.int64(other)
-        if _moves(own, other) == 0 and _moves(other, own) == 0:
+        turned = _find_turned(mover_discs, other, disc)
+        mover_discs, other = mover_discs | disc | turned, other & ~turned
+        state[seat], state[1 - seat] = np.int64(mover_discs), np.int64(other)
+        if _moves(mover_discs, other) == 0 and _moves(other, mover_discs) == 0:
             state[2] = ENDED
             return
     state[2] = 1 - seat

@@ -162,34 +162,34 @@ def player(state):  # type: ignore[no-untyped-def]
 def _directions(state, seat):  # type: ignore[no-untyped-def]
     """Returns the directions in which a pawn may move, as bits."""
     square, other = state[_PAWNS + seat], state[_PAWNS + 1 - seat]
-    found = state[_OPEN + (square & 127)]
+    directions = state[_OPEN + (square & 127)]
     difference = other - square
     if difference == 1:
-        return _jumps(found, state[_OPEN + other], _TO_RIGHT)
+        return _jumps(directions, state[_OPEN + other], _TO_RIGHT)
     if difference == -1:
-        return _jumps(found, state[_OPEN + other], _TO_LEFT)
+        return _jumps(directions, state[_OPEN + other], _TO_LEFT)
     if difference == 9:
-        return _jumps(found, state[_OPEN + other], _BELOW)
+        return _jumps(directions, state[_OPEN + other], _BELOW)
     if difference == -9:
-        return _jumps(found, state[_OPEN + other], _UP)
-    return found
+        return _jumps(directions, state[_OPEN + other], _UP)
+    return directions
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _jumps(found, behind, direction):  # type: ignore[no-untyped-def]
+def _jumps(directions, behind, direction):  # type: ignore[no-untyped-def]
     """Returns a pawn's directions where the other pawn is beside it; ``behind`` are that pawn's open ones."""
-    if not (found >> direction) & 1 or (behind >> direction) & 1:
-        return found
-    found &= ~(1 << direction)
+    if not (directions >> direction) & 1 or (behind >> direction) & 1:
+        return directions
+    directions &= ~(1 << direction)
     if direction in (_UP, _BELOW):
-        found |= ((behind >> _TO_LEFT) & 1) << (direction - 1)
-        found |= ((behind >> _TO_RIGHT) & 1) << (direction + 1)
+        directions |= ((behind >> _TO_LEFT) & 1) << (direction - 1)
+        directions |= ((behind >> _TO_RIGHT) & 1) << (direction + 1)
     else:
         # The diagonal directions above and below this one: 0 and 5, or 2 and 7.
         above = 0 if direction == _TO_LEFT else 2
-        found |= ((behind >> _UP) & 1) << above
-        found |= ((behind >> _BELOW) & 1) << (above + 5)
-    return found
+        directions |= ((behind >> _UP) & 1) << above
+        directions |= ((behind >> _BELOW) & 1) << (above + 5)
+    return directions
 
 
 # -- walls ---------------------------------------------------------------------------------------------------
@@ -385,10 +385,10 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
     for action in range((2 * size - 1) ** 2):
         spot = np.int64(_SPOT_OF[size, action])
         if spot >= _PAWN_SPOTS:
-            found = (directions >> (spot - _PAWN_SPOTS)) & 1 != 0
+            is_legal = (directions >> (spot - _PAWN_SPOTS)) & 1 != 0
         else:
-            found = spot >= 0 and state[_LEFT + seat] > 0 and _fits(words, spot)
-        if found:
+            is_legal = spot >= 0 and state[_LEFT + seat] > 0 and _fits(words, spot)
+        if is_legal:
             actions[count] = action
             count += 1
     return count

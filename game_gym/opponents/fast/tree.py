@@ -238,7 +238,7 @@ def _bind(function: FunctionType, scope: dict[str, Any], label: str) -> Any:
 
 def _digest(file: str) -> str:
     """Returns a digest of all that a search is compiled from: Numba itself looks at one file only."""
-    found = blake2b(digest_size=6)
+    hasher = blake2b(digest_size=6)
     for part in (file, __file__, noise_file.__file__, rules_file.__file__, words_file.__file__):
-        found.update(Path(part).read_bytes())
-    return found.hexdigest()
+        hasher.update(Path(part).read_bytes())
+    return hasher.hexdigest()

@@ -116,8 +116,8 @@ class Declaration(ABC, Generic[Keys]):
 
     def choose_opponent(self, env: Keys, name: str) -> Keys:
         """Returns the section with an opponent in the place of its own."""
-        own: Any = {"opponent": name}
-        return dataclasses.replace(env, **own)
+        changes: Any = {"opponent": name}
+        return dataclasses.replace(env, **changes)
 
     def pin_tasks(self, env: Keys) -> Keys:
         """Returns the section with names that mean the same tasks on any machine and at any time."""

@@ -80,7 +80,7 @@ def server_arguments(env: EnvKeys) -> dict[str, Any]:
     if env.env_mode == "local":
         return {}
     left_out = {name for mode, names in _OF_MODES.items() if mode != env.env_mode for name in names}
-    values = {name: getattr(env, own) for name, own in SERVED.items() if name not in left_out}
+    values = {name: getattr(env, env_key) for name, env_key in SERVED.items() if name not in left_out}
     return {"backend": "affinetes", **values}
 
 

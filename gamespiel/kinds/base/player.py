@@ -87,19 +87,19 @@ class Player(ABC, Generic[Keys]):
         """Returns the environment that a policy plays, in the wrappers that the section asks for."""
         # Gymnasium's checker would slow every step of every copy; the tests run it.
         arguments = self.declaration.arguments(env)
-        made = gym.make(self.declaration.environment, disable_env_checker=True, **arguments)
-        return self.wrap_env(env, made)
+        gym_env = gym.make(self.declaration.environment, disable_env_checker=True, **arguments)
+        return self.wrap_env(env, gym_env)
 
-    def wrap_env(self, env: Keys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    def wrap_env(self, env: Keys, gym_env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
         """Returns an environment in the wrappers that the section asks for; here in none."""
-        return made
+        return gym_env
 
-    def wrap_conversation(self, env: Keys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    def wrap_conversation(self, env: Keys, gym_env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
         """Returns an environment, which has all other wrappers, as a conversation if the section asks for it.
 
         The base class returns it as it is.
         """
-        return made
+        return gym_env
 
     def make_reply_env(self, env: Keys) -> gym.Env[Any, Any]:
         """Returns the environment that takes replies as text.

@@ -37,21 +37,23 @@ def draw_deals(env: gym.Env[Any, Any], games: Sequence[str], count: int, seed: i
     drawn: dict[str, list[Deal]] = {game: [] for game in games}
     met: set[tuple[int | None, int]] = set()
     block = idle = 0
-    while any(len(own) < count for own in drawn.values()):
+    while any(len(deals) < count for deals in drawn.values()):
         before = len(met)
         for candidate in episode_seeds(seed, block, PROBES, Purpose.EVALUATION_TASKS):
             info = env.reset(seed=candidate, options=cheap)[1]
-            own, key = drawn[info["game"]], (info["task_id"], info["seed"])
-            if len(own) == count or key in met:
+            deals, key = drawn[info["game"]], (info["task_id"], info["seed"])
+            if len(deals) == count or key in met:
                 continue
             met.add(key)
             address = EpisodeAddress(*key, Task(info["task_id"], local.variant))
-            own.append(Deal(info["game"], len(own), candidate, address, tuple(range(local.variant.players))))
+            deals.append(
+                Deal(info["game"], len(deals), candidate, address, tuple(range(local.variant.players)))
+            )
         block, idle = block + 1, 0 if len(met) > before else idle + 1
         if idle == PATIENCE:
-            game, found = min(drawn.items(), key=lambda item: len(item[1]))
+            game, deals = min(drawn.items(), key=lambda item: len(item[1]))
             raise InvalidValueError(
-                f"--compare needs {count} deals of each game, and {len(found)} of {game} were found; "
+                f"--compare needs {count} deals of each game, and {len(deals)} of {game} were found; "
                 "allowed: more task ids of that game, or fewer --num_episodes"
             )
     env.close()

@@ -45,12 +45,12 @@ class GamePlayer(Player[GameKeys]):
 
         return VARIABLE, BOT_VARIABLE
 
-    def wrap_env(self, env: GameKeys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    def wrap_env(self, env: GameKeys, gym_env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
         if not isinstance(env.opponent, str):
             from game_gym.wrappers import MixedOpponents
 
-            made = MixedOpponents(made, {seat_name(name): w for name, w in env.opponent.items()})
-        return _wrap_reward(env.reward, made)
+            gym_env = MixedOpponents(gym_env, {seat_name(name): w for name, w in env.opponent.items()})
+        return _wrap_reward(env.reward, gym_env)
 
     def make_reply_env(self, env: GameKeys) -> gym.Env[Any, Any]:
         check_illegal(env)
@@ -58,21 +58,21 @@ class GamePlayer(Player[GameKeys]):
         last = (env.think or env.answer == "name") and not (env.conversation and env.seeding == "evaluate")
         arguments = self.declaration.arguments(env) | {"parse": "last" if last else "upstream"}
         assert self.declaration.replies is not None
-        made: gym.Env[Any, Any] = gym.make(
+        gym_env: gym.Env[Any, Any] = gym.make(
             self.declaration.replies.environment, disable_env_checker=True, **arguments
         )
-        made = self.wrap_env(env, made)
-        made = Thinking(made) if env.think else made
-        return NamedReplies(made) if env.answer == "name" else made
+        gym_env = self.wrap_env(env, gym_env)
+        gym_env = Thinking(gym_env) if env.think else gym_env
+        return NamedReplies(gym_env) if env.answer == "name" else gym_env
 
-    def wrap_conversation(self, env: GameKeys, made: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    def wrap_conversation(self, env: GameKeys, gym_env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
         from game_gym.wrappers import EvaluateConversation, UpstreamLayout
 
         if not env.conversation:
-            return made
+            return gym_env
         if env.seeding == "evaluate":
-            return EvaluateConversation(made)
-        return Conversation(UpstreamLayout(made) if env.rules else made)
+            return EvaluateConversation(gym_env)
+        return Conversation(UpstreamLayout(gym_env) if env.rules else gym_env)
 
     def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
         local: Any = env.unwrapped
@@ -135,10 +135,10 @@ class GamePlayer(Player[GameKeys]):
                 "--compare plays a deal from every seat, and a server chooses the seat: env.env_mode must be "
                 f"'local', not {env.env_mode!r}"
             )
-        made = gym.make(
+        gym_env = gym.make(
             self.declaration.environment, disable_env_checker=True, **self.declaration.arguments(env)
         )
-        return draw_deals(made, self.task_names(made), count, seed)
+        return draw_deals(gym_env, self.task_names(gym_env), count, seed)
 
     def make_baseline(self, name: str, envs: TextEnvs, seeds: Sequence[int]) -> Decide:
         from gamespiel.kinds.games.baselines import baseline_agent
@@ -170,12 +170,12 @@ class GamePlayer(Player[GameKeys]):
             )
         plain = dataclasses.replace(env, env_mode="local", seeding="evaluate")
         arguments = self.declaration.arguments(plain)
-        made = gym.make(self.declaration.environment, disable_env_checker=True, **arguments)
-        local: Any = made.unwrapped
+        gym_env = gym.make(self.declaration.environment, disable_env_checker=True, **arguments)
+        local: Any = gym_env.unwrapped
         cheap = {"opponent": "first"}
         addresses: list[EpisodeAddress] = []
-        for drawn in draw_balanced_seeds(made, count, seed, cheap):
-            info = made.reset(seed=drawn, options=cheap)[1]
+        for drawn in draw_balanced_seeds(gym_env, count, seed, cheap):
+            info = gym_env.reset(seed=drawn, options=cheap)[1]
             task_id = info["task_id"]
             addresses.append(EpisodeAddress(task_id, info["seed"], Task(task_id, local.variant)))
         if len({address.seed for address in addresses}) < len(addresses):
@@ -235,12 +235,12 @@ def _wrap_reward(name: str, env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     wrap = find_reward(name)
     if wrap is None:
         return env
-    made: gym.Env[Any, Any] = wrap(env)
-    if getattr(made, "unwrapped", None) is not env.unwrapped:
+    outer: gym.Env[Any, Any] = wrap(env)
+    if getattr(outer, "unwrapped", None) is not env.unwrapped:
         raise InvalidValueError(
-            f"env.reward {name!r} returned {made!r}, needed: the environment that it was given, in a wrapper"
+            f"env.reward {name!r} returned {outer!r}, needed: the environment that it was given, in a wrapper"
         )
-    return made
+    return outer
 
 
 class NamedReplies(NamedActions, gym.Wrapper[Any, Any, Any, Any]):

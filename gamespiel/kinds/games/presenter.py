@@ -30,8 +30,8 @@ class GamePresenter(Presenter[GameKeys]):
         from gamespiel.agents.runs.evaluation import group_by
 
         games = group_by("game", episodes)
-        seats = {f"seat {seat}": own for seat, own in group_by("seat", episodes).items()}
-        against = {f"against {name}": own for name, own in group_by("opponent", episodes).items()}
+        seats = {f"seat {seat}": group for seat, group in group_by("seat", episodes).items()}
+        against = {f"against {name}": group for name, group in group_by("opponent", episodes).items()}
         several = {**(games if len(games) > 1 else {}), **(against if len(against) > 1 else {})}
         return {**several, **seats, "all": list(episodes)}
 

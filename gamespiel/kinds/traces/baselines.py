@@ -31,18 +31,18 @@ def echo_texts(code: str) -> str:
     """Returns a program's text literals, one per line, in the order of the program."""
     from trace_gym.syntax import parse
 
-    found: list[ast.Constant] = []
+    literals: list[ast.Constant] = []
 
     def collect_texts(node: ast.AST) -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.append(node)
+            literals.append(node)
         for child in ast.iter_child_nodes(node):
             collect_texts(child)
 
     collect_texts(parse(code))
     # Parts of an f-string share its position in some Python versions; they keep the tree's order.
-    found.sort(key=lambda node: (node.lineno, node.col_offset))
-    return "\n".join(str(node.value) for node in found)
+    literals.sort(key=lambda node: (node.lineno, node.col_offset))
+    return "\n".join(str(node.value) for node in literals)
 
 
 def play_replies(

@@ -71,11 +71,11 @@ class TraceDeclaration(Declaration[TraceKeys]):
         if ids is None and level is None and family is None:
             return None
         for name, asked in (("level", level), ("family", family)):
-            own = getattr(env, name)
-            if None not in (asked, own) and asked != own:
+            value = getattr(env, name)
+            if None not in (asked, value) and asked != value:
                 raise InvalidValueError(
-                    f"curriculum.stages: {name} = {asked!r} was given, which env.{name} = {own!r} excludes; "
-                    f"leave env.{name} out"
+                    f"curriculum.stages: {name} = {asked!r} was given, which env.{name} = {value!r} "
+                    f"excludes; leave env.{name} out"
                 )
         one = env.task_id if ids is None else None
         among = None if one is not None else ids or list(env.task_ids) or None

@@ -29,8 +29,8 @@ class TracePlayer(Player[TraceKeys]):
         return (VARIABLE,)
 
     def make_reply_env(self, env: TraceKeys) -> gym.Env[Any, Any]:
-        made = gym.make(reply_environment(env), disable_env_checker=True, **trace_arguments(env))
-        return Thinking(made) if env.think else made
+        gym_env = gym.make(reply_environment(env), disable_env_checker=True, **trace_arguments(env))
+        return Thinking(gym_env) if env.think else gym_env
 
     def task_names(self, env: gym.Env[Any, Any]) -> list[str]:
         return [NAME]
@@ -62,12 +62,12 @@ class TracePlayer(Player[TraceKeys]):
             return play_seeds(make_envs(count), choice_agent(name, seed, count), seeds, on_step)
 
     def addresses(self, env: TraceKeys, count: int, seed: int) -> list[EpisodeAddress]:
-        made = gym.make(REPLY_ENVIRONMENT, disable_env_checker=True, **trace_arguments(_local_keys(env)))
+        gym_env = gym.make(REPLY_ENVIRONMENT, disable_env_checker=True, **trace_arguments(_local_keys(env)))
         try:
-            resets = ((drawn, made.reset(seed=drawn)[1]) for drawn in trace_seeds(seed, count))
+            resets = ((drawn, gym_env.reset(seed=drawn)[1]) for drawn in trace_seeds(seed, count))
             return [EpisodeAddress(info["task_id"], drawn) for drawn, info in resets]
         finally:
-            made.close()
+            gym_env.close()
 
     def play_endpoint(
         self, chat: Chat, env: TraceKeys, address: EpisodeAddress, timeout: float | None
@@ -75,10 +75,10 @@ class TracePlayer(Player[TraceKeys]):
         from gamespiel.endpoints.traces import TIMEOUT, ask_trace
         from trace_gym.envs.text import CodeTraceEnv
 
-        made = CodeTraceEnv(**trace_arguments(_local_keys(env)))
+        gym_env = CodeTraceEnv(**trace_arguments(_local_keys(env)))
         assert address.task_id is not None
         limit = TIMEOUT if timeout is None else timeout
-        return ask_trace(chat, made, address.task_id, address.seed, limit)
+        return ask_trace(chat, gym_env, address.task_id, address.seed, limit)
 
 
 def _local_keys(env: TraceKeys) -> TraceKeys:

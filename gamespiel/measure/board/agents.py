@@ -41,12 +41,12 @@ def describe(agent: Agent, track: str) -> dict[str, Any]:
     """Returns what a board says of an agent: of a checkpoint, the digest of its files too."""
     if agent.kind == "baseline":  # its actions are always legal, so it goes with every track
         return {"name": agent.name, "agent": agent.spec, "kind": agent.kind, "track": None}
-    found: dict[str, Any] = {"name": agent.name, "agent": agent.spec, "kind": agent.kind, "track": track}
+    entry: dict[str, Any] = {"name": agent.name, "agent": agent.spec, "kind": agent.kind, "track": track}
     if agent.config is not None:
         env = agent.config.env
-        found["env_type"], found["model"] = env.env_type, str(agent.config.model.model_name)
-        found["asking"] = {key: getattr(env, key) for key in declaration_of(env).asking}
-    return found | agent.identify()
+        entry["env_type"], entry["model"] = env.env_type, str(agent.config.model.model_name)
+        entry["asking"] = {key: getattr(env, key) for key in declaration_of(env).asking}
+    return entry | agent.identify()
 
 
 def read_agents(names: Sequence[str], track: str, option: str = "--agents") -> list[Agent]:
@@ -83,40 +83,40 @@ def find_wrong_name(names: Sequence[str]) -> str:
 
 def _read_agent(text: str, track: str, option: str) -> Agent:
     labelled = _LABEL.fullmatch(text)
-    name, given = (labelled[1], labelled[2]) if labelled else (text, text)
+    name, spec = (labelled[1], labelled[2]) if labelled else (text, text)
     if not 0 < len(name) <= LONGEST_NAME:
         raise InvalidValueError(f"{option}: a name has 1 to {LONGEST_NAME} characters, not {len(name):,}")
-    if given in BASELINES or is_search(given):
-        return Agent(name, given)
-    if given.startswith(PREFIX):
-        parse_endpoint(given)  # raises if it is none
+    if spec in BASELINES or is_search(spec):
+        return Agent(name, spec)
+    if spec.startswith(PREFIX):
+        parse_endpoint(spec)  # raises if it is none
         if track == MASKED:
-            raise InvalidValueError(f"{option} {shown(given)} writes replies, and {_NO_WRITERS}")
-        return Agent(name, given)
-    if given.startswith(UNTRAINED):
-        return Agent(name, given, _settle(_read_preset(given, option), given, track, option))
+            raise InvalidValueError(f"{option} {shown(spec)} writes replies, and {_NO_WRITERS}")
+        return Agent(name, spec)
+    if spec.startswith(UNTRAINED):
+        return Agent(name, spec, _settle(_read_preset(spec, option), spec, track, option))
     others = (
         f"{UNTRAINED}PRESET, {', '.join(BASELINES)}, mcts or ismcts (whole, /N or :SIMS[xROLLOUTS]), {USAGE}"
     )
-    checkpoint = find_checkpoint(option, given, others, (*BASELINES, "mcts/100", "ismcts/100"))
-    return Agent(name, given, _settle(saved_config(checkpoint), given, track, option), checkpoint)
+    checkpoint = find_checkpoint(option, spec, others, (*BASELINES, "mcts/100", "ismcts/100"))
+    return Agent(name, spec, _settle(saved_config(checkpoint), spec, track, option), checkpoint)
 
 
-def _read_preset(given: str, option: str) -> Config:
-    preset = given.removeprefix(UNTRAINED)
+def _read_preset(spec: str, option: str) -> Config:
+    preset = spec.removeprefix(UNTRAINED)
     if preset not in presets():
         raise InvalidValueError(
-            f"{option} {shown(given)}: allowed: {UNTRAINED} with a preset: {', '.join(presets())}"
+            f"{option} {shown(spec)}: allowed: {UNTRAINED} with a preset: {', '.join(presets())}"
             f"{nearest(preset, presets())}"
         )
     return resolve(preset)
 
 
-def _settle(config: Config, given: str, track: str, option: str) -> Config:
+def _settle(config: Config, spec: str, track: str, option: str) -> Config:
     """Returns the configuration with which a model plays the benchmark: as in training, but for the track."""
     if track == MASKED and config.env.decode == "text":
         raise InvalidValueError(
-            f"{option} {shown(given)} was trained to write (env.decode: text), and {_NO_WRITERS}"
+            f"{option} {shown(spec)} was trained to write (env.decode: text), and {_NO_WRITERS}"
         )
     asking = {key: getattr(config.env, key) for key in declaration_of(config.env).asking}
     asking |= asking_of(config.env.env_type, track)

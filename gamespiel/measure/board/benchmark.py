@@ -161,8 +161,8 @@ def is_search(name: str) -> bool:
 
     A budget of more than ``MOST_ROLLOUTS`` is none: nobody could verify what it played.
     """
-    found = _SEARCH.fullmatch(name)
-    return found is not None and math.prod(map(int, (found[3] or "1").split("x"))) <= MOST_ROLLOUTS
+    match = _SEARCH.fullmatch(name)
+    return match is not None and math.prod(map(int, (match[3] or "1").split("x"))) <= MOST_ROLLOUTS
 
 
 def resolve_opponent(name: str, variant: Variant) -> str:
@@ -174,16 +174,16 @@ def resolve_opponent(name: str, variant: Variant) -> str:
     Raises:
         OpponentError: the game has no budget of its own, and the name needs it.
     """
-    found = _SEARCH.fullmatch(name)
-    if found is None or found[2] is None:
+    match = _SEARCH.fullmatch(name)
+    if match is None or match[2] is None:
         return name
     if (budget := variant.spec.budget) is None:
         raise OpponentError(
             f"{variant.spec.name} declares no budget of search, of which a part could be taken"
         )
-    rollouts = max(2, budget.simulations * budget.rollouts // int(found[2]))
+    rollouts = max(2, budget.simulations * budget.rollouts // int(match[2]))
     simulations = min(budget.simulations, rollouts)
-    return f"{found[1]}:{simulations}x{max(1, rollouts // simulations)}"
+    return f"{match[1]}:{simulations}x{max(1, rollouts // simulations)}"
 
 
 @lru_cache(maxsize=1024)

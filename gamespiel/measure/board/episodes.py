@@ -295,10 +295,10 @@ def replay_replies(match: Match, row: Mapping[str, Any], *, list_actions: bool, 
         raise NoReplyError(row["error"])
 
     make_bot = make_opponent if search else Recorded(row["history"] or []).make_bot
-    found = play_by_replies(match, reply, list_actions=list_actions, make_bot=make_bot)
+    record = play_by_replies(match, reply, list_actions=list_actions, make_bot=make_bot)
     if left:
         raise ReplayError(f"the episode is over after {len(replies) - len(left)} of {len(replies)} replies")
-    return found
+    return record
 
 
 def replay_written(match: Match, row: Mapping[str, Any], entry: Mapping[str, Any]) -> Row:

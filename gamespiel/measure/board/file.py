@@ -151,12 +151,12 @@ class Board:
 
         So nobody can leave out what went badly, and keep what came after it.
         """
-        found = []
+        units = []
         for unit in self.list_units(name):
             if unit not in self.played:
                 break
-            found.append(unit)
-        return found
+            units.append(unit)
+        return units
 
     def list_rows(self, name: str) -> list[Row]:
         """Returns the records of an agent that count."""
@@ -186,7 +186,7 @@ def render(data: Mapping[str, Any]) -> bytes:
             continue
         agents = []
         for entry in data[key]:
-            rest = _encode({own: value for own, value in entry.items() if own != "episodes"})
+            rest = _encode({name: value for name, value in entry.items() if name != "episodes"})
             rows = ",\n".join(map(_encode, entry["episodes"]))
             agents.append(f'{{"about":{rest},"episodes":[\n{rows}\n]}}')
         lines.append(f'"agents":[\n{",".join(agents)}\n]')
@@ -272,11 +272,11 @@ def parse_board(content: bytes, where: str) -> dict[str, Any]:
         BoardError: it is no board; the message says where.
     """
     try:
-        found = json.loads(
+        document = json.loads(
             content.decode("utf-8"), parse_constant=read_finite, object_pairs_hook=_read_object
         )
-        _check_depth(found)
-        data = _join_about(found)
+        _check_depth(document)
+        data = _join_about(document)
         shaped = _SHAPE.validate_python(data)
     except ValidationError as error:
         raise BoardError(f"{where} is no board: {_explain_shape(error)}") from error
@@ -300,12 +300,12 @@ def _explain_shape(error: ValidationError) -> str:
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"an object has the name {twice!r:.60} twice")
-    return found
+    return members
 
 
 def _check_depth(value: Any) -> None:
@@ -322,20 +322,20 @@ def _check_depth(value: Any) -> None:
         ]
 
 
-def _join_about(found: Any) -> Any:
+def _join_about(document: Any) -> Any:
     """Returns the data with what is said of an agent and its episodes in one object, if it has both."""
-    if not isinstance(found, dict) or not isinstance(found.get("agents"), list):
-        return found
+    if not isinstance(document, dict) or not isinstance(document.get("agents"), list):
+        return document
     agents = []
-    for own in found["agents"]:
+    for pair in document["agents"]:
         if not (
-            isinstance(own, dict) and set(own) == {"about", "episodes"} and isinstance(own["about"], dict)
+            isinstance(pair, dict) and set(pair) == {"about", "episodes"} and isinstance(pair["about"], dict)
         ):
             raise ValueError("each of its agents is an object with the names about and episodes")
-        if "episodes" in own["about"]:
+        if "episodes" in pair["about"]:
             raise ValueError("about has no episodes of its own")
-        agents.append({**own["about"], "episodes": own["episodes"]})
-    return {**found, "agents": agents}
+        agents.append({**pair["about"], "episodes": pair["episodes"]})
+    return {**document, "agents": agents}
 
 
 def read_board(path: Path) -> dict[str, Any]:
@@ -373,9 +373,9 @@ def keep_units(board: Board, name: str, rows: list[Row]) -> None:
     units: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         units.setdefault((row["task"], row["deal"]), []).append(row)
-    for (task, deal), own in units.items():
-        if len(own) == len(board.deals.list_matches(task, deal)):
-            board.played[name, task, deal] = own
+    for (task, deal), unit_rows in units.items():
+        if len(unit_rows) == len(board.deals.list_matches(task, deal)):
+            board.played[name, task, deal] = unit_rows
 
 
 def open_journal(board: Board, path: Path) -> Journal[tuple[Any, ...]]:

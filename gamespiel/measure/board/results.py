@@ -52,11 +52,11 @@ def _read_deals(board: Board, name: str) -> Deals:
     units = board.list_counted(name)
     faulty = sum(any(row["score"] is None for row in board.played[unit]) for unit in units)
     loss = {"score": 0.0} if faulty > max(1, MOST_FAULTS * len(units)) else {}
-    found: Deals = {}
+    deals: Deals = {}
     for unit in units:
         rows = [row | loss if row["score"] is None else row for row in board.played[unit]]
-        found.setdefault(unit[1], []).append(rows)
-    return found
+        deals.setdefault(unit[1], []).append(rows)
+    return deals
 
 
 def _summarize_kind(board: Board, tasks: Sequence[str], played: Mapping[str, Deals]) -> dict[str, Any]:
@@ -97,25 +97,25 @@ def _summarize_agent(
         if reason := explain_absence(board.entries[name], task, board.track):
             cells[task] = {"refused": reason}
             continue
-        kept = [value for value in columns[task][name].estimates if value is not None]
+        values = [value for value in columns[task][name].estimates if value is not None]
         rows = [row for deal in deals.get(task, []) for row in deal]
         cell: dict[str, Any] = {
-            "deals": len(kept),
+            "deals": len(values),
             "episodes": len(rows),
             "faults": sum(row["result"] == "fault" for row in rows),
         }
-        if kept:
-            estimate = estimate_mean(kept, BOUNDS)
+        if values:
+            estimate = estimate_mean(values, BOUNDS)
             pooled.append(estimate)
             cell |= _describe(estimate)
         cell["against"] = _score_anchors(deals.get(task, []))
         cells[task] = cell
     planned = sum(unit[1] in cells for unit in board.list_units(name))
     counted = sum(len(deals.get(task, [])) for task in tasks)
-    found: dict[str, Any] = {"tasks": cells, "tasks_played": len(pooled), "missing": planned - counted}
+    summary: dict[str, Any] = {"tasks": cells, "tasks_played": len(pooled), "missing": planned - counted}
     if pooled:
-        found |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, tasks, deals)}
-    return found
+        summary |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, tasks, deals)}
+    return summary
 
 
 def _describe(estimate: Estimate) -> dict[str, Any]:
@@ -135,9 +135,9 @@ def _score_anchors(deals: Sequence[Sequence[Row]]) -> dict[str, dict[str, Any]]:
         opponents = list(dict.fromkeys(row["opponent"] for row in rows))
         for place, opponent in enumerate(opponents):
             names.setdefault(place, opponent)
-            own = [row["score"] for row in rows if row["opponent"] == opponent]
-            if None not in own:
-                against.setdefault(place, []).append(math.fsum(own) / len(own))
+            scores = [row["score"] for row in rows if row["opponent"] == opponent]
+            if None not in scores:
+                against.setdefault(place, []).append(math.fsum(scores) / len(scores))
     return {
         names[place]: {"score": math.fsum(values) / len(values), "deals": len(values)}
         for place, values in sorted(against.items())
@@ -146,15 +146,15 @@ def _score_anchors(deals: Sequence[Sequence[Row]]) -> dict[str, dict[str, Any]]:
 
 def _compare_all(names: Sequence[str], columns: Columns) -> list[dict[str, Any]]:
     """Returns the paired differences over the tasks that both have; their intervals are right together."""
-    found, tasks = [], []
+    differences, tasks = [], []
     for first, second in combinations(names, 2):
-        singles = [compare_columns(first, second, task, own) for task, own in columns.items()]
+        singles = [compare_columns(first, second, task, by_agent) for task, by_agent in columns.items()]
         singles = [single for single in singles if single.estimate.deals]
         if singles:
-            found.append(pool_differences(singles))
+            differences.append(pool_differences(singles))
             tasks.append(len(singles))
     keys = ("first", "second", "deals", "difference", "low", "high", "p_value")
-    rows = [one.to_dict() for one in finish_family(found, anytime=True)]
+    rows = [one.to_dict() for one in finish_family(differences, anytime=True)]
     return [
         {key: row[key] for key in keys} | {"tasks": count} for row, count in zip(rows, tasks, strict=True)
     ]

@@ -96,14 +96,14 @@ class BoardOptions(EndpointOptions):
 
 def list_versions() -> dict[str, str]:
     """Returns the versions that decide what is played, and the anchors' ratings by their digest."""
-    found = {
+    versions = {
         "python": platform.python_version(),
         "anchors": sha256(SCALES_FILE.read_bytes()).hexdigest()[:12],
     }
     for name in ("gamespiel", "open_spiel", "numpy", "torch", "transformers"):
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 def play_board(options: BoardOptions, console: Console | None = None) -> dict[str, Any]:
@@ -152,10 +152,13 @@ def _open_board(options: BoardOptions) -> Board:
     if not options.path.exists():
         return Board(deals, options.track, options.rounds)
     board = load_board(options.path)
-    for name, own, asked in (("deals", board.deals.name, deals.name), ("track", board.track, options.track)):
-        if own != asked:
+    for name, value, asked in (
+        ("deals", board.deals.name, deals.name),
+        ("track", board.track, options.track),
+    ):
+        if value != asked:
             raise BoardError(
-                f"{str(options.path)!r} is a board of --{name} {own}, and --{name} {asked} was asked: each "
+                f"{str(options.path)!r} is a board of --{name} {value}, and --{name} {asked} was asked: each "
                 "has a board of its own"
             )
     board.rounds = max(board.rounds, options.rounds)
@@ -198,7 +201,7 @@ def _play(
     missing = list(_list_missing(board, agents))
     if not missing:
         return
-    planned = sum(1 for own in agents for _ in board.list_units(own.name))
+    planned = sum(1 for agent in agents for _ in board.list_units(agent.name))
     print_plain(console, f"{len(missing):,} deals to play, of {planned:,}")
     begun = _limit_units(missing, board, options)
     spoke = time.monotonic()

@@ -24,8 +24,8 @@ NOTE = (
 def print_board(console: Console, data: Mapping[str, Any]) -> None:
     """Prints the tables of a board."""
     labels = list_labels(data)
-    for kind, found in data["results"].items():
-        if any(own["tasks_played"] for own in found["agents"].values()):
+    for kind, part in data["results"].items():
+        if any(summary["tasks_played"] for summary in part["agents"].values()):
             table = Grid(
                 "agent",
                 ("score", "rating", "95%", "tasks", "deals\nper task", "episodes"),
@@ -33,8 +33,8 @@ def print_board(console: Console, data: Mapping[str, Any]) -> None:
                 padding=1,
                 least=20,
             )
-            for name in order_agents(found):
-                table.add_row(Text(labels[name]), *describe_agent(found, name))
+            for name in order_agents(part):
+                table.add_row(Text(labels[name]), *describe_agent(part, name))
             console.print(table)
     console.print(Text(NOTE))
 
@@ -45,9 +45,9 @@ def list_labels(data: Mapping[str, Any]) -> dict[str, str]:
     return {name: name if agent == name else f"{name} = {agent}" for name, agent in pairs}
 
 
-def order_agents(found: Mapping[str, Any]) -> list[str]:
+def order_agents(part: Mapping[str, Any]) -> list[str]:
     """Returns the agents of a part of a board that played, the best rating first, else the best score."""
-    agents = {name: own for name, own in found["agents"].items() if own["tasks_played"]}
+    agents = {name: summary for name, summary in part["agents"].items() if summary["tasks_played"]}
     return sorted(
         agents,
         key=lambda name: (-(agents[name]["rating"] or {"points": 0.0})["points"], -agents[name]["score"]),
@@ -62,19 +62,19 @@ def format_rating(rating: Mapping[str, Any] | None) -> tuple[str, str]:
     return f"{rating['points']:+.0f}", "-" if low is None else f"{low:+.0f} … {high:+.0f}"
 
 
-def describe_agent(found: Mapping[str, Any], name: str) -> Sequence[str]:
+def describe_agent(part: Mapping[str, Any], name: str) -> Sequence[str]:
     """Returns the cells of an agent's row: score, rating, interval, tasks, deals per task, episodes."""
-    own = found["agents"][name]
-    rating, interval = format_rating(own["rating"])
-    entered = [cell for cell in own["tasks"].values() if "refused" not in cell]
+    summary = part["agents"][name]
+    rating, interval = format_rating(summary["rating"])
+    entered = [cell for cell in summary["tasks"].values() if "refused" not in cell]
     deals = sorted({cell["deals"] for cell in entered})
     faults = sum(cell["faults"] for cell in entered)
     return (
-        f"{own['score']:.3f}\n{own['low']:.2f} … {own['high']:.2f}",
+        f"{summary['score']:.3f}\n{summary['low']:.2f} … {summary['high']:.2f}",
         rating,
         interval,
-        f"{own['tasks_played']}/{len(entered)} of {len(own['tasks'])}",
+        f"{summary['tasks_played']}/{len(entered)} of {len(summary['tasks'])}",
         (f"{deals[0]}" if len(deals) == 1 else f"{deals[0]} … {deals[-1]}")
-        + (f"\n{own['missing']} missing" if own["missing"] else ""),
+        + (f"\n{summary['missing']} missing" if summary["missing"] else ""),
         f"{sum(cell['episodes'] for cell in entered):,}" + (f"\n{faults} faults" if faults else ""),
     )

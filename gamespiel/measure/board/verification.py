@@ -168,10 +168,10 @@ def _parse(path: Path, content: bytes) -> dict[str, Any]:
 
 
 def _check_bytes(data: Mapping[str, Any], content: bytes, report: Report) -> None:
-    own = render(data)
-    if own != content:
-        parting = find_first_difference(own, content)
-        at = min(len(own), len(content)) if parting is None else parting
+    canonical_bytes = render(data)
+    if canonical_bytes != content:
+        parting = find_first_difference(canonical_bytes, content)
+        at = min(len(canonical_bytes), len(content)) if parting is None else parting
         around = content[max(0, at - 30) : at + 30]
         report.findings.append(f"byte {at:,}: boards are not written so: {around!r}")
     if (digest := seal(data)) != data["sha256"]:
@@ -232,11 +232,11 @@ def _check_agent(board: Board, entry: Mapping[str, Any], where: str, report: Rep
 
 def _explain_entry(about: Mapping[str, Any], track: str) -> str:
     """Returns what is wrong with an agent's entries; "" if nothing is."""
-    kind, given = about["kind"], about["agent"]
-    if kind == "baseline" and not (given in BASELINES or is_search(given)):
-        return f"agent {shown(given)} is no baseline"
-    own = None if kind == "baseline" else track
-    if about["track"] != own:
+    kind, spec = about["kind"], about["agent"]
+    if kind == "baseline" and not (spec in BASELINES or is_search(spec)):
+        return f"agent {shown(spec)} is no baseline"
+    agent_track = None if kind == "baseline" else track
+    if about["track"] != agent_track:
         return (
             f"it is of track {about['track']!r}, and the board of {track!r}: agents of different tracks are "
             "not rated together"
@@ -432,26 +432,26 @@ def _compare(row: Row, played: Row) -> str:
     return ""
 
 
-def _diff(written: Any, found: Any, where: str) -> Iterator[str]:
+def _diff(written: Any, truth: Any, where: str) -> Iterator[str]:
     """Yields the places in which results differ."""
-    if isinstance(found, dict) and isinstance(written, dict):
-        for key in sorted({*written, *found}):
-            if key not in written or key not in found:
+    if isinstance(truth, dict) and isinstance(written, dict):
+        for key in sorted({*written, *truth}):
+            if key not in written or key not in truth:
                 state = "missing" if key not in written else "there, and no result"
                 yield f"{where}.{key:.80}: it is {state}"
             else:
-                yield from _diff(written[key], found[key], f"{where}.{key}")
-    elif isinstance(found, list) and isinstance(written, list) and len(found) == len(written):
-        for number, (theirs, ours) in enumerate(zip(written, found, strict=True)):
+                yield from _diff(written[key], truth[key], f"{where}.{key}")
+    elif isinstance(truth, list) and isinstance(written, list) and len(truth) == len(written):
+        for number, (theirs, ours) in enumerate(zip(written, truth, strict=True)):
             yield from _diff(theirs, ours, f"{where}.{number}")
-    elif not _is_same(written, found):
-        yield f"{where}: the file says {written!r:.80}, and from the episodes it is {found!r:.80}"
+    elif not _is_same(written, truth):
+        yield f"{where}: the file says {written!r:.80}, and from the episodes it is {truth!r:.80}"
 
 
-def _is_same(written: Any, found: Any) -> bool:
+def _is_same(written: Any, truth: Any) -> bool:
     numbers = all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in (written, found)
+        isinstance(value, int | float) and not isinstance(value, bool) for value in (written, truth)
     )
     if numbers:
-        return bool(abs(written - found) <= TOLERANCE * max(1.0, abs(found)))
-    return type(written) is type(found) and bool(written == found)
+        return bool(abs(written - truth) <= TOLERANCE * max(1.0, abs(truth)))
+    return type(written) is type(truth) and bool(written == truth)

@@ -104,16 +104,16 @@ def find_knowledge(
     tree = trees[key]
     if isinstance(tree, str):
         return Knowledge(reason=tree)
-    own = _find_policy(agent, options, policy)
+    odds = _find_policy(agent, options, policy)
     known = env.opponent if isinstance(env.opponent, str) else ""
     mine, theirs = (
         None if one is None else tree.tabulate(one, bool(env.conversation))
-        for one in (own, AGENTS.get(known))
+        for one in (odds, AGENTS.get(known))
     )
     if mine is not None and theirs is not None:
         return Knowledge(_solve(tree, mine, theirs, known))
     missing = (
-        "its probabilities are not known" if own is None else f"those of {known or 'the mixture'!r} are not"
+        "its probabilities are not known" if odds is None else f"those of {known or 'the mixture'!r} are not"
     )
     sees = agent.checkpoint is not None or re.fullmatch(BLIND, agent.name) is not None
     if mine is not None:
@@ -129,19 +129,19 @@ def _find_policy(agent: Agent, options: CompareOptions, policy: LLMPolicy | None
         return AGENTS.get(agent.name)
     if options.track(agent) != MASKED:
         return None
-    own: Policy = partial(policy.distribution)
-    return exact.greedy(own) if options.greedy else own
+    distribution: Policy = partial(policy.distribution)
+    return exact.greedy(distribution) if options.greedy else distribution
 
 
-def _solve(tree: GameTree, own: Table, other: Table, opponent: str) -> ExactCell:
+def _solve(tree: GameTree, table: Table, other: Table, opponent: str) -> ExactCell:
     from game_gym import exact
 
-    found = exact.evaluate_table(tree, own, opponent)
+    values = exact.evaluate_table(tree, table, opponent)
     first, second = (
         float(tree.back_up(tree.edge_probabilities(tables), seat)[0])
-        for seat, tables in enumerate(([own, other], [other, own]))
+        for seat, tables in enumerate(([table, other], [other, table]))
     )
-    return ExactCell((first, second), found.best, found.values, found.share, found.exploitability)
+    return ExactCell((first, second), values.best, values.values, values.share, values.exploitability)
 
 
 def _make_estimators(

@@ -90,27 +90,27 @@ def find_checkpoint(option: str, name: str, env_type: str) -> Path | None:
     return agents.find_checkpoint(option, name, baselines.names, ("random", "first", "mcts", "ismcts"))
 
 
-def enter(name: str, common: Config, own: Config | None, checkpoint: Path | None) -> Agent:
+def enter(name: str, common: Config, run_config: Config | None, checkpoint: Path | None) -> Agent:
     """Returns an agent, which plays what all play.
 
     Args:
         name: Its name as it was given.
         common: The configuration of the tasks, the opponent and the seed.
-        own: The configuration of a checkpoint's run, which says how it is asked; None for others.
+        run_config: The configuration of a checkpoint's run, which says how it is asked; None for others.
         checkpoint: The checkpoint; None for others.
     """
-    if own is None:  # baselines choose, also if a policy would write
+    if run_config is None:  # baselines choose, also if a policy would write
         env = dataclasses.replace(common.env, answer="id", decode="choice", think=False)
         return Agent(name, name, dataclasses.replace(common, env=env))
-    asking: Any = {key: getattr(own.env, key) for key in declaration_of(own.env).asking}
-    if own.env.env_type != common.env.env_type:
+    asking: Any = {key: getattr(run_config.env, key) for key in declaration_of(run_config.env).asking}
+    if run_config.env.env_type != common.env.env_type:
         raise InvalidValueError(
-            f"--compare {shown(name)}: it was trained on env.env_type {own.env.env_type}, and "
+            f"--compare {shown(name)}: it was trained on env.env_type {run_config.env.env_type}, and "
             f"{common.env.env_type} is played"
         )
     env = dataclasses.replace(common.env, **asking)
-    run = dataclasses.replace(own.run, seed=common.run.seed)
-    return Agent(name, name, dataclasses.replace(own, env=env, run=run), checkpoint)
+    run = dataclasses.replace(run_config.run, seed=common.run.seed)
+    return Agent(name, name, dataclasses.replace(run_config, env=env, run=run), checkpoint)
 
 
 def describe(options: CompareOptions, agent: Agent) -> dict[str, Any]:

@@ -75,11 +75,11 @@ def compare(options: CompareOptions, console: Console | None = None) -> dict[str
     ):
         run = _Run(options, deals, journal, console)
         run.play()
-        found = run.results()
-        write_json(question | {"comparison": found}, path)
-    print_comparison(console, found, kind.presenter.describe_tasks(options.config.env, games, None))
+        comparison = run.results()
+        write_json(question | {"comparison": comparison}, path)
+    print_comparison(console, comparison, kind.presenter.describe_tasks(options.config.env, games, None))
     console.print(f"written to {path}", soft_wrap=True, markup=False)
-    return question | {"comparison": found}
+    return question | {"comparison": comparison}
 
 
 def _settle(options: CompareOptions, console: Console) -> CompareOptions:
@@ -268,8 +268,8 @@ class _Run:
             "stopped_early": self.rounds < self._options.num_episodes,
             "agents": {
                 name: {
-                    game: _column_to_dict(known[game], own[name], planned=not self._options.until_clear)
-                    for game, own in columns.items()
+                    game: _column_to_dict(known[game], by_agent[name], planned=not self._options.until_clear)
+                    for game, by_agent in columns.items()
                 }
                 for name, known in self.known.items()
             },
@@ -282,20 +282,20 @@ class _Run:
 def _play_endpoint(config: Config, seconds: float | None, chat: Chat, match: Match) -> Row:
     """Plays a match by upstream's ``evaluate``; returns its record."""
     player = kind_of(config.env).player
-    found = require_played(player.play_endpoint(chat, config.env, match.address, seconds))
-    extra, failed = found["extra"], found.get("error") is not None
+    episode = require_played(player.play_endpoint(chat, config.env, match.address, seconds))
+    extra, failed = episode["extra"], episode.get("error") is not None
     simultaneous = pyspiel.GameType.Dynamics.SIMULTANEOUS  # each seat sees only its own moves
     sequential = match.game.variant.game.get_type().dynamics != simultaneous
     record: Row = {
-        "score": None if failed else found["score"],
-        "result": "fault" if failed else _name_result(extra, found["score"]),
+        "score": None if failed else episode["score"],
+        "result": "fault" if failed else _name_result(extra, episode["score"]),
         "returns": extra["all_returns"],
         "history": [int(move["action"]) for move in extra["action_history"]] if sequential else None,
         "conversation": extra["conversation"],
         "illegal": extra["refused_replies"],
         "usage": extra["usage"],
     }
-    return record | ({"error": found["error"]} if failed else {})
+    return record | ({"error": episode["error"]} if failed else {})
 
 
 def _name_result(extra: Mapping[str, Any], score: float) -> str:
@@ -324,8 +324,8 @@ def make_column(known: Knowledge, deals: Sequence[Sequence[tuple[int | None, Row
         rows = [(seat, row) for seat, row in seats if row is not None and row["score"] is not None]
         whole = len(rows) == len(seats)
         scores.append(sum(float(row["score"]) for _, row in rows) / len(rows) if whole else None)
-        found = [_estimate_score(known, seat, row) for seat, row in rows]
-        estimates.append(sum(found) / len(found) if whole else None)
+        values = [_estimate_score(known, seat, row) for seat, row in rows]
+        estimates.append(sum(values) / len(values) if whole else None)
     return Column(tuple(estimates), tuple(scores), bounds)
 
 
@@ -341,10 +341,10 @@ def _column_to_dict(known: Knowledge, column: Column, *, planned: bool) -> dict[
     if known.cell is not None:
         return {"exact": known.cell.to_dict()}
     values = [value for value in column.estimates if value is not None]
-    found: dict[str, Any] = {"deals": len(values), "faults": len(column.estimates) - len(values)}
+    cell: dict[str, Any] = {"deals": len(values), "faults": len(column.estimates) - len(values)}
     if values:
         estimate = estimate_mean(values, column.bounds)
         low, high = estimate.interval(planned=planned)
-        found |= {"score": estimate.mean, "low": low, "high": high, "spread": estimate.spread}
-    found |= {"estimates": list(column.estimates), "scores": list(column.scores)}
-    return found | {"reduced": known.estimators is not None, "why_not_exact": known.reason}
+        cell |= {"score": estimate.mean, "low": low, "high": high, "spread": estimate.spread}
+    cell |= {"estimates": list(column.estimates), "scores": list(column.scores)}
+    return cell | {"reduced": known.estimators is not None, "why_not_exact": known.reason}

@@ -26,15 +26,15 @@ ANYTIME = (
 )
 
 
-def print_comparison(console: Console, found: Mapping[str, Any], where: str) -> None:
+def print_comparison(console: Console, comparison: Mapping[str, Any], where: str) -> None:
     """Prints the tables of a comparison's results."""
-    console.print(_make_scores(f"scores on {where}", found["agents"]))
-    console.print(_make_differences(found["differences"]))
-    console.print(Text(NOTE.format(detect=found["detect"])))
-    if found["anytime"]:
+    console.print(_make_scores(f"scores on {where}", comparison["agents"]))
+    console.print(_make_differences(comparison["differences"]))
+    console.print(Text(NOTE.format(detect=comparison["detect"])))
+    if comparison["anytime"]:
         console.print(Text(ANYTIME))
-    if found["stopped_early"]:
-        console.print(Text(f"It was clear after {found['rounds']:,} rounds."))
+    if comparison["stopped_early"]:
+        console.print(Text(f"It was clear after {comparison['rounds']:,} rounds."))
 
 
 def _make_scores(title: str, agents: Mapping[str, Mapping[str, Any]]) -> Grid:

@@ -184,8 +184,8 @@ def test_a_slow_reply_is_waited_for_as_long_as_pieces_come_and_no_longer() -> No
     faults = streamed(*chain(*((delta(digit), 0.1) for digit in text))), streamed(delta("6"), *comments)
     began = time.monotonic()
     with ThreadPoolExecutor(3) as threads:
-        found = list(threads.map(ask_once, [*faults, send_spaces]))
-    assert found == [(text, []), ("7", [0.5]), ("7", [0.5])]
+        answers = list(threads.map(ask_once, [*faults, send_spaces]))
+    assert answers == [(text, []), ("7", [0.5]), ("7", [0.5])]
     assert time.monotonic() - began < 50  # the comments, and the spaces, take 60 s
 
 

@@ -63,8 +63,8 @@ def test_recorded_games_are_played_again(record: dict[str, Any]) -> None:
     assert result["score"] == pytest.approx(record["score"])
     assert extra["all_returns"] == record["returns"]
     assert extra["llm_player_id"] == record["seat"]
-    own = [move["action"] for move in extra["action_history"] if move["is_llm"]]
-    assert own == [turn[1] for turn in record["turns"]]
+    actions = [move["action"] for move in extra["action_history"] if move["is_llm"]]
+    assert actions == [turn[1] for turn in record["turns"]]
 
 
 def test_the_conversation() -> None:

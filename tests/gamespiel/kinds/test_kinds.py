@@ -33,8 +33,8 @@ def config(overrides: list[tuple[str, str]]) -> Config:
 def run(folder: Path, overrides: list[tuple[str, str]], **options: Any) -> tuple[dict[str, Any], str]:
     """Returns the results and the printed text, after a check that the file has the returned results."""
     output = folder / "result.json"
-    given = EvalOptions(config=config(overrides), output=output, **options)
-    results, printed = evaluate_aloud(given, width=120)
+    all_options = EvalOptions(config=config(overrides), output=output, **options)
+    results, printed = evaluate_aloud(all_options, width=120)
     written = json.loads(output.read_text())  # a single trace's interval has null for its bounds
     assert written == json.loads(re.sub("-?Infinity", "null", json.dumps(results)))
     return results, printed
@@ -89,8 +89,8 @@ def test_echo_is_right_where_the_literals_are_the_output(tmp_path: Path) -> None
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     for row, expected in ((0, 1.0), (1, 0.0)):
-        given = [*EVERYTHING, ("env.source", str(file)), ("env.task_id", str(row))]
-        sampled = run(tmp_path, given, agent="echo", num_episodes=1)[0]["sampled"]
+        overrides = [*EVERYTHING, ("env.source", str(file)), ("env.task_id", str(row))]
+        sampled = run(tmp_path, overrides, agent="echo", num_episodes=1)[0]["sampled"]
         assert list(sampled) == ["all"]  # such programs have neither level nor family
         assert sampled["all"]["by_scoring"]["exact"][0] == expected
         assert sampled["all"]["by_scoring"]["lines"][0] == (1.0 if expected else 0.5)
@@ -140,8 +140,8 @@ def test_first_picks_the_first_output(tmp_path: Path) -> None:
 def test_options_without_effect_and_a_file_that_is_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="--exact is for games small enough"):
         run(tmp_path, EVERYTHING, agent="random", exact=True)
-    given = [*LEVEL_1, ("env.opponent", "open")]
-    results, printed = run(tmp_path, given, agent="empty", num_episodes=5)
+    overrides = [*LEVEL_1, ("env.opponent", "open")]
+    results, printed = run(tmp_path, overrides, agent="empty", num_episodes=5)
     assert printed.startswith("env.opponent = 'open' has no effect on traces.\n")
     assert list(results["sampled"])[-1] == "all" and "level 1" not in results["sampled"]  # the only level
     assert [interval[0] for interval in results["sampled"]["all"]["by_scoring"].values()] == [0.0, 0.0, 0.0]
@@ -167,9 +167,9 @@ def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path
     assert set(summary["before"]) == {"score", "success rate", "return", "illegal rate", "legal mass"}
 
     held_out = [("env.task_ids", "[[5000000000, 5999999999]]")]
-    given = resolve(base=saved_config(folder), overrides=held_out)
+    settings = resolve(base=saved_config(folder), overrides=held_out)
     for greedy in (False, True):
-        options = EvalOptions(config=given, checkpoint=folder, num_episodes=2, greedy=greedy)
+        options = EvalOptions(config=settings, checkpoint=folder, num_episodes=2, greedy=greedy)
         sampled = evaluate(options, quiet())["sampled"]
         assert sampled["all"]["episodes"] == 2 and sampled["all"]["illegal_rate"] == 0
         assert set(sampled["all"]["by_scoring"]) == {"affine", "exact", "lines"}
@@ -194,8 +194,8 @@ def test_runs_and_results_name_the_commit_that_programs_are_from(
     monkeypatch.setattr(hub, "rows_at", lambda commit: Rows([program]))
     sources._open_hub.cache_clear()
     few = [("ppo.batch_size", "1"), ("ppo.num_train_steps", "1"), ("run.eval_games", "0")]
-    given = [*EVERYTHING, ("env.source", "hub"), ("run.output_dir", str(tmp_path / "run")), *few]
-    folder = train_quietly(config(given))
+    overrides = [*EVERYTHING, ("env.source", "hub"), ("run.output_dir", str(tmp_path / "run")), *few]
+    folder = train_quietly(config(overrides))
     assert saved_config(folder).env.source == f"hub@{commit}"
     results, _ = run(tmp_path, [*EVERYTHING, ("env.source", "hub")], agent="oracle", num_episodes=1)
     assert results["env"]["source"] == f"hub@{commit}"

@@ -25,10 +25,10 @@ BOUNDS = (-1.0, 1.0)
 
 def test_a_mean_by_hand() -> None:
     # Mean 0, sum of squares 1/2, so the variance is 1/6 and the error sqrt(1/24).
-    found = estimate_mean([0.5, -0.5, 0, 0], BOUNDS)
-    assert (found.mean, found.deals, found.p_value()) == (0, 4, 1)
-    assert found.error == pytest.approx(math.sqrt(1 / 24)) and found.spread == pytest.approx(math.sqrt(1 / 6))
-    assert found.interval() == bound_mean([0.5, -0.5, 0, 0], BOUNDS)
+    mean = estimate_mean([0.5, -0.5, 0, 0], BOUNDS)
+    assert (mean.mean, mean.deals, mean.p_value()) == (0, 4, 1)
+    assert mean.error == pytest.approx(math.sqrt(1 / 24)) and mean.spread == pytest.approx(math.sqrt(1 / 6))
+    assert mean.interval() == bound_mean([0.5, -0.5, 0, 0], BOUNDS)
     nothing = estimate_mean([], BOUNDS)
     assert math.isnan(nothing.mean) and nothing.interval() == BOUNDS and not nothing.exact
 
@@ -105,9 +105,9 @@ def test_the_deals_for_a_difference_find_it_in_four_of_five(difference: float, g
 
     known = draw(5000)
     deals = count_deals(known, difference)
-    found = sum(draw(deals).interval()[0] > 0 for _ in range(60))
+    hits = sum(draw(deals).interval()[0] > 0 for _ in range(60))
     # 0.8 and three standard errors of a share of 60.
-    assert 0.64 * 60 <= found <= 0.96 * 60
+    assert 0.64 * 60 <= hits <= 0.96 * 60
 
 
 # -- ratings -----------------------------------------------------------------------------------------------
@@ -115,8 +115,8 @@ def test_the_deals_for_a_difference_find_it_in_four_of_five(difference: float, g
 
 def test_one_anchor_has_a_closed_form() -> None:
     """29.5 of 32 and a tie that is added are 30 to 3: odds of 10, which are 400 points."""
-    found = rate(Scale((0.0,)), np.array([[29.5], [2.5]]), np.array([[32.0], [32.0]]))
-    assert found == pytest.approx([400, -400])
+    ratings = rate(Scale((0.0,)), np.array([[29.5], [2.5]]), np.array([[32.0], [32.0]]))
+    assert ratings == pytest.approx([400, -400])
     assert rate(Scale((150.0,), bias=40.0), np.array([29.5]), np.array([32.0])) == pytest.approx(510)
 
 
@@ -129,8 +129,8 @@ def test_ties_flatten_the_scale() -> None:
 
 def test_a_rating_expects_the_sum_of_scores() -> None:
     scale, scores, counts = Scale((0.0, 60.0, 230.0), 0.3), np.array([18.0, 11.0, 4.0]), np.full(3, 20.0)
-    found = rate(scale, scores, counts)
-    assert ((20 + 1 / 3) * scale.expect(found)).sum() == pytest.approx(scores.sum() + 1 / 2)
+    rating = rate(scale, scores, counts)
+    assert ((20 + 1 / 3) * scale.expect(rating)).sum() == pytest.approx(scores.sum() + 1 / 2)
     # Who won all has a finite rating: 40 won and a tie are odds of 81, with anchors alike.
     assert rate(Scale((0.0, 0.0)), np.full(2, 20.0), counts[:2]) == pytest.approx(400 * math.log10(81))
 
@@ -139,12 +139,12 @@ def test_games_count_equally_and_deals_are_drawn_whole() -> None:
     won, lost = np.ones((60, 1)), np.zeros((40, 1))
     counts = [np.ones((100, 1)), np.full((10, 1), 2.0)]
     even = np.ones((10, 1))  # won from one seat and lost from the other: no resample differs
-    found = rate_games([Scale((0.0,))] * 2, [np.concatenate([won, lost]), even], counts, seed=0)
-    assert found.points == pytest.approx(ELO * math.log(60.5 / 40.5) / 2)
-    assert found.low is not None and found.high is not None
+    rating = rate_games([Scale((0.0,))] * 2, [np.concatenate([won, lost]), even], counts, seed=0)
+    assert rating.points == pytest.approx(ELO * math.log(60.5 / 40.5) / 2)
+    assert rating.low is not None and rating.high is not None
     # 1.96 / sqrt(100 * 0.24) = 0.40 in log odds, half of it for one of two games.
-    assert (found.high - found.low) / 2 == pytest.approx(0.40 / 2 * ELO, rel=0.1)
-    assert found == rate_games([Scale((0.0,))] * 2, [np.concatenate([won, lost]), even], counts, seed=0)
+    assert (rating.high - rating.low) / 2 == pytest.approx(0.40 / 2 * ELO, rel=0.1)
+    assert rating == rate_games([Scale((0.0,))] * 2, [np.concatenate([won, lost]), even], counts, seed=0)
     assert rate_games([Scale((0.0,))], [won[:1]], [won[:1]], seed=0).low is None  # one deal
     assert rate_games([Scale((0.0,))], [won], [won], seed=0).low is None  # all are equal
 

@@ -64,9 +64,9 @@ def add_reward(run: Path, step: int, more: float) -> float:
 
 
 def test_runs_are_listed_the_newest_first(runs: Path, capsys: Capsys) -> None:
-    found, broken = find_runs([runs])
-    assert [run.folder.name for run in found] == ["a", "b", "stopped"] and broken == []
-    lines = {run.folder.name: describe_run(run) for run in found}
+    run_list, broken = find_runs([runs])
+    assert [run.folder.name for run in run_list] == ["a", "b", "stopped"] and broken == []
+    lines = {run.folder.name: describe_run(run) for run in run_list}
     assert [(line["state"], line["step"], line["steps"]) for line in lines.values()] == [
         ("finished", 3, 3), ("finished", 3, 3), ("stopped", 2, 3),
     ]  # fmt: skip
@@ -85,8 +85,8 @@ def test_a_broken_run_is_named_beside_the_others(runs: Path, tmp_path: Path, cap
     shutil.copytree(runs / "a", tmp_path / "good")
     shutil.copytree(runs / "a", tmp_path / "bad")
     (tmp_path / "bad" / "summary.json").write_text("{")
-    found, broken = find_runs([tmp_path])
-    assert [run.folder.name for run in found] == ["good"]
+    run_list, broken = find_runs([tmp_path])
+    assert [run.folder.name for run in run_list] == ["good"]
     assert len(broken) == 1 and "summary.json' cannot be read" in broken[0]
     assert main(["runs", str(tmp_path)]) == 0 and "cannot be read: " in capsys.readouterr().out
     assert main(["runs", str(tmp_path / "none")]) == 2
@@ -176,18 +176,18 @@ def test_seeds_are_a_band_and_other_keys_another_curve(runs: Path, tmp_path: Pat
 
 def row(step: int, stage: str | None = None, **groups: tuple[int, int]) -> dict[str, Any]:
     """A row in which a game or an opponent has successes of episodes."""
-    found: dict[str, Any] = {"step": step}
+    metrics: dict[str, Any] = {"step": step}
     for name, (won, played) in groups.items():
         kind, _, name = name.partition("_")
-        found |= {
+        metrics |= {
             f"rollout/{kind}/{name}/episodes": played,
             f"rollout/{kind}/{name}/success": won / played,
             f"rollout/{kind}/{name}/reward": 0.0,
         }
     games = [value for key, value in groups.items() if key.startswith("game_")]
     won, played = (sum(column) for column in zip(*games, strict=True))
-    found |= {"rollout/episodes": played, "rollout/success": won / played, "rollout/reward": 0.0}
-    return found if stage is None else found | {"curriculum/name": stage}
+    metrics |= {"rollout/episodes": played, "rollout/success": won / played, "rollout/reward": 0.0}
+    return metrics if stage is None else metrics | {"curriculum/name": stage}
 
 
 def run_of(*rows: dict[str, Any]) -> Run:

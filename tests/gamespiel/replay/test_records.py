@@ -53,7 +53,7 @@ def test_a_run_keeps_games_from_before_and_after(finished: Path) -> None:
         assert all(type(turn["value"]) is float for turn in row["turns"])
 
 
-def kept(options: EvalOptions, file: Path) -> list[dict[str, Any]]:
+def record_games(options: EvalOptions, file: Path) -> list[dict[str, Any]]:
     """Evaluates, and returns the records that the evaluation kept."""
     evaluate(dataclasses.replace(options, output=file.with_suffix(".json"), save_games=file), quiet())
     return read_records(file)
@@ -64,7 +64,7 @@ def test_an_evaluation_keeps_all(finished: Path, tmp_path: Path) -> None:
     for agent in ("first", None):
         file = tmp_path / f"{agent}.jsonl"
         options = EvalOptions(config, checkpoint=None if agent else finished, agent=agent, num_episodes=4)
-        rows = kept(options, file)
+        rows = record_games(options, file)
         assert len(rows) == 8 and {row["seat"] for row in rows} == {0, 1}
         for row in rows:
             check(row)
@@ -77,7 +77,7 @@ def test_an_evaluation_of_replies_says_how_each_episode_was_played(finished: Pat
     options = EvalOptions(
         saved_config(finished), checkpoint=finished, num_episodes=1, unmasked=True, max_new_tokens=1
     )
-    rows = kept(options, file)
+    rows = record_games(options, file)
     # Two seats, each played three times from the same seed.
     assert [row["how"] for row in rows] == ["masked"] * 2 + ["sampled"] * 2 + ["greedy"] * 2
     assert [row["seed"] for row in rows] == [row["seed"] for row in rows[:2]] * 3
@@ -101,7 +101,7 @@ def test_later_steps_are_replaced(tmp_path: Path, finished: Path) -> None:
     file = tmp_path / "games.jsonl"
     for step in (0, 5, 9, 5):
         add_records(file, step, [row])
-    assert [found["step"] for found in read_records(file)] == [0, 5]
+    assert [line["step"] for line in read_records(file)] == [0, 5]
     strange = row | {"player": "a\u2028b\x85c"}  # which other readers take for ends of lines
     assert read_records(write_records(tmp_path / "strange.jsonl", [strange])) == [strange]
 
@@ -175,8 +175,8 @@ LINES: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("name", LINES)
 def test_a_line_of_another_shape_is_named(name: str, game: dict[str, Any], tmp_path: Path) -> None:
-    given, message = LINES[name]
-    path = write_lines(tmp_path, game, given if isinstance(given, bytes) else game | given)
+    line, message = LINES[name]
+    path = write_lines(tmp_path, game, line if isinstance(line, bytes) else game | line)
     with pytest.raises(ConfigError) as refused:
         read_records(path)
     assert "line 2 is no recorded game: " in str(refused.value) and message in str(refused.value)

@@ -23,9 +23,9 @@ Capsys = pytest.CaptureFixture[str]
 
 
 def data_of(text: str) -> list[dict[str, Any]]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    assert found
-    return list(json.loads(found[1]))
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert match
+    return list(json.loads(match[1]))
 
 
 def test_every_move_is_a_position() -> None:
@@ -73,9 +73,9 @@ def test_the_page_is_whole_and_no_text_escapes_its_data() -> None:
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            given = dict(attrs)
+            attributes = dict(attrs)
             if tag in ("button", "input"):
-                names.append(given["aria-label"] or "")
+                names.append(attributes["aria-label"] or "")
 
     Reader().feed(text)
     assert len(names) == 5 and all(names)  # each control says what it does
@@ -133,18 +133,18 @@ def test_the_script() -> None:
     """
     done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    *svgs, nothing = found["drawn"]
+    output = json.loads(done.stdout)
+    *svgs, nothing = output["drawn"]
     assert nothing == "" and all(svg.startswith("<svg viewBox=") and svg.endswith("</svg>") for svg in svgs)
     assert [svg.count("<circle") for svg in svgs] == [5, 0, 2, 2, 0, 0]  # three x and two o; cards have none
     assert svgs[2].count("<polygon") == 4 and svgs[5].count("♚") == 2 and svgs[4].count("<text") == 2
     # Nine cells, each with 1/9; the one that was taken is marked.
-    assert found["bars"].count("11.1%") == 9 and found["bars"].count("→") == 1
-    assert found["about"] == "me: tic_tac_toe against first, seat 0, seed 0: win, score 1.000"
-    assert found["none"] == "" and "<b>" not in found["reply"]
-    assert (found["kuhn"], found["nothing"]) == ([1], [])
+    assert output["bars"].count("11.1%") == 9 and output["bars"].count("→") == 1
+    assert output["about"] == "me: tic_tac_toe against first, seat 0, seed 0: win, score 1.000"
+    assert output["none"] == "" and "<b>" not in output["reply"]
+    assert (output["kuhn"], output["nothing"]) == ([1], [])
     last = len(games[1]["positions"]) - 1
-    assert found["places"] == [[0, 0], [1, 1], [1, last], [0, 0]]
+    assert output["places"] == [[0, 0], [1, 1], [1, last], [0, 0]]
 
 
 # -- pictures of positions ---------------------------------------------------------------------------------
@@ -157,8 +157,8 @@ def start(game: str, actions: tuple[int, ...] = (), **params: Any) -> Any:
     return read_board(game, str(state))
 
 
-def rows(found: Any) -> list[str]:
-    return list(found["rows"])
+def rows(board: Any) -> list[str]:
+    return list(board["rows"])
 
 
 def test_squares_are_read() -> None:
@@ -195,10 +195,10 @@ def test_stones_are_read() -> None:
 
 
 def test_numbers_are_read() -> None:
-    found = read_board(
+    board = read_board(
         "2048", "    2    4    0    0\n    0    0    0    0\n    8    0    0    0\n    0    0    0 2048\n"
     )
-    assert found == {"kind": "numbers", "rows": [[2, 4, 0, 0], [0, 0, 0, 0], [8, 0, 0, 0], [0, 0, 0, 2048]]}
+    assert board == {"kind": "numbers", "rows": [[2, 4, 0, 0], [0, 0, 0, 0], [8, 0, 0, 0], [0, 0, 0, 2048]]}
 
 
 def test_cards_are_read() -> None:

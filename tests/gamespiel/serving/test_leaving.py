@@ -126,40 +126,40 @@ def test_a_caller_has_so_many_episodes_and_others_have_theirs() -> None:
 
 def test_abandoned_episodes_make_room() -> None:
     now = [0.0]
-    kept: Sessions[str] = Sessions(4, 3600.0, lambda: now[0], each=3)
-    hog = [kept.add(lambda: "hog", "hog")[0] for _ in range(3)]
+    episodes: Sessions[str] = Sessions(4, 3600.0, lambda: now[0], each=3)
+    hog = [episodes.add(lambda: "hog", "hog")[0] for _ in range(3)]
     with pytest.raises(FullError, match=r"this caller plays 3 episodes"):
-        kept.add(lambda: "hog", "hog")
-    kept.add(lambda: "other", "other")
+        episodes.add(lambda: "hog", "hog")
+    episodes.add(lambda: "other", "other")
     with pytest.raises(FullError, match=r"4 episodes are being played"):
-        kept.add(lambda: "other", "other")
+        episodes.add(lambda: "other", "other")
     now[0] = 30.0
     for name in hog[1:]:
-        kept.find(name)
+        episodes.find(name)
     now[0] = sessions.ABANDONED  # only the first was left alone for so long
-    kept.add(lambda: "third", "third")
+    episodes.add(lambda: "third", "third")
     with pytest.raises(UnknownEpisodeError):
-        kept.find(hog[0])
+        episodes.find(hog[0])
     with pytest.raises(FullError):
-        kept.add(lambda: "third", "third")
+        episodes.add(lambda: "third", "third")
     # Those of the caller that has most go, and not the other's, which is idle for longer.
     now[0] = 30.0 + sessions.ABANDONED
-    kept.add(lambda: "third", "third")
-    assert [item.owner for item in kept._kept.values()] == ["hog", "other", "third", "third"]
+    episodes.add(lambda: "third", "third")
+    assert [item.owner for item in episodes._entries.values()] == ["hog", "other", "third", "third"]
 
 
 def test_calls_about_one_episode_do_not_take_all_threads() -> None:
-    kept: Sessions[str] = Sessions(1, 3600.0)
-    found = kept.find(kept.add(lambda: "a")[0])
+    episodes: Sessions[str] = Sessions(1, 3600.0)
+    entry = episodes.find(episodes.add(lambda: "a")[0])
 
     def take_turn() -> None:
-        with kept.turn(found):
+        with episodes.turn(entry):
             pass
 
     with ThreadPoolExecutor(8) as threads:
-        with found.lock:
+        with entry.lock:
             waiting = [threads.submit(take_turn) for _ in range(sessions.WAITING)]
-            wait_until(lambda: found.waiting == sessions.WAITING)
+            wait_until(lambda: entry.waiting == sessions.WAITING)
             with pytest.raises(FullError, match=r"4 calls about this episode wait"):
                 take_turn()
         for future in waiting:

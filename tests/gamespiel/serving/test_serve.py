@@ -144,8 +144,8 @@ def test_a_page_that_points_its_name_at_the_server_is_refused(server: str) -> No
 
 def test_own_names() -> None:
     """Containers name one another by a word without a dot."""
-    for own in ("127.0.0.1:8000", "[::1]:8000", "LOCALHOST", "game", "", "b.kept.org."):
-        assert is_own_name(own, ("*.kept.org",)), own
+    for name in ("127.0.0.1:8000", "[::1]:8000", "LOCALHOST", "game", "", "b.kept.org."):
+        assert is_own_name(name, ("*.kept.org",)), name
     for other in ("a.example", "127.0.0.1.a.example:80", "127.0.0.1@a.example", "kept.org", "["):
         assert not is_own_name(other, ("*.kept.org",)), other
 
@@ -236,13 +236,13 @@ def test_idle_episodes_are_dropped_and_busy_ones_kept() -> None:
     with pytest.raises(FullError, match=r"2 episodes are being played"):
         sessions.add(lambda: "c")
     now[0] = 8.0
-    kept = sessions.find(first)
+    entry = sessions.find(first)
     now[0] = 11.0  # the second was idle for 11 seconds, the first for 3
     with pytest.raises(UnknownEpisodeError, match=r"in the last 10 s"):
         sessions.find(second)
     now[0] = 30.0
-    with kept.lock:
-        assert len(sessions) == 1 and sessions.find(first) is kept
+    with entry.lock:
+        assert len(sessions) == 1 and sessions.find(first) is entry
     with pytest.raises(ZeroDivisionError):
         sessions.add(lambda: str(1 / 0))
     sessions.add(lambda: "d")  # the place of the failed one is free
@@ -343,8 +343,8 @@ EVALUATED = {"task_id": LEDUC, "seed": 0, "opponent": "first", "model": "m"}
 @pytest.fixture
 def here() -> Iterator[tuple[str, Server]]:
     """A server's address, and the server."""
-    with serving(ServeOptions(port=0)) as found:
-        yield found
+    with serving(ServeOptions(port=0)) as pair:
+        yield pair
 
 
 WHOLE = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"

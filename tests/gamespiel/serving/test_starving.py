@@ -37,13 +37,17 @@ def test_a_caller_has_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> No
     """Some beyond its share are answered so that it may try again; others end at once."""
     monkeypatch.setattr(http, "count_connections", lambda: 2)
     with serving(ServeOptions(port=0)) as (url, _), ExitStack() as stack:
-        own = [stack.enter_context(connect(url)) for _ in range(3)]
+        clients = [stack.enter_context(connect(url)) for _ in range(3)]
         assert has_ended(stack.enter_context(connect(url)))
-        for client, status in ((own[0], 200), (own[2], 503), (stack.enter_context(connect(url, OTHER)), 200)):
+        for client, status in (
+            (clients[0], 200),
+            (clients[2], 503),
+            (stack.enter_context(connect(url, OTHER)), 200),
+        ):
             client.sendall(request("stop", episode_id="none"))
             answer = read_answer(client)
             assert answer[0] == status and answer[1].get("kind", "full") == "full"
-        assert has_ended(own[2])
+        assert has_ended(clients[2])
 
 
 @pytest.mark.launch

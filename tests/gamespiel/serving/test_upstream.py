@@ -218,11 +218,11 @@ def test_evaluate_answers_wrong_arguments_with_a_result(
 
 def test_reset_reads_task_ids_of_other_types() -> None:
     actor = GameActor(ServeOptions())
-    for given in ("200000000", 200000000.0):
-        assert actor.reset(given, 3, "random")["info"]["task_id"] == LEDUC
-    for given in ("x", 200000000.5, []):
+    for task_id in ("200000000", 200000000.0):
+        assert actor.reset(task_id, 3, "random")["info"]["task_id"] == LEDUC
+    for task_id in ("x", 200000000.5, []):
         with pytest.raises(TaskIdError):
-            actor.reset(given, 3, "random")
+            actor.reset(task_id, 3, "random")
 
 
 def test_a_trace_of_no_task_id_is_over() -> None:
@@ -339,12 +339,12 @@ def test_a_copy_plays_the_episode_again(server: str) -> None:
 @pytest.mark.launch
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_processes_of_a_vector_environment_have_connections_of_their_own(context: str) -> None:
-    own = {"shared_memory": False, "context": context}  # Text has no shape
+    options = {"shared_memory": False, "context": context}  # Text has no shape
     with served() as url:
         arguments = {"task_id": LEDUC, "backend": "affinetes", "base_url": url}
         make(**arguments).reset(seed=0)  # this process is connected before it forks
         envs = gym.make_vec(
-            "GameSpiel-v0", num_envs=2, vectorization_mode="async", vector_kwargs=own, **arguments
+            "GameSpiel-v0", num_envs=2, vectorization_mode="async", vector_kwargs=options, **arguments
         )
         texts, _ = envs.reset(seed=[0, 1])
         envs.close()
@@ -388,11 +388,11 @@ def test_rows_of_a_data_set_are_refused_with_the_reason(monkeypatch: pytest.Monk
 def test_a_process_that_ends_while_it_is_idle_costs_no_trace() -> None:
     processes = TraceProcesses("builtin", "safe", "builtin")
     try:
-        own = make_backend("builtin", "safe", False)
-        assert processes.load(1) == own.load(1)
+        backend = make_backend("builtin", "safe", False)
+        assert processes.load(1) == backend.load(1)
         (idle,) = processes._spare
         os.kill(idle.pid, signal.SIGKILL)  # as a machine without memory does
-        assert processes.load(2) == own.load(2)
+        assert processes.load(2) == backend.load(2)
         (idle,), caller = processes._spare, Caller()
         caller.leave()
         token = CALLER.set(caller)

@@ -128,7 +128,7 @@ class Stub(FaultyServer):
 def run_stub() -> Iterator[Stub]:
     """Runs a stub, with hardly a pause between the tries of its client, nor for a server that is gone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
+        patch.setattr("task_gym.remote.protocol.Retries.pause", lambda *arguments: 0.001)
         patch.setattr("task_gym.remote.connection.SHORTEST", 0.05)
         server = Stub()
         yield server
@@ -149,8 +149,8 @@ class Handler(FaultyHandler):
                 return
             if self.server.gate is not None and asked["method"] == "step":
                 self.server.gate.wait(20)
-            given = asked["kwargs"]
-            episode = given.get("episode_id") or ("e2" if given.get("seed", 0) % 2 else "e1")
+            kwargs = asked["kwargs"]
+            episode = kwargs.get("episode_id") or ("e2" if kwargs.get("seed", 0) % 2 else "e1")
             result = {"reset": opened, "step": closed, "state": opened, "stop": opened}[asked["method"]](
                 episode
             )

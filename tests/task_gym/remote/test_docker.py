@@ -166,7 +166,7 @@ class Uses:
 
 
 def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *given: 0.001)
+    monkeypatch.setattr("task_gym.remote.protocol.Retries.pause", lambda *arguments: 0.001)
     first, second = Stub(), Stub()
     docked = Docked(Settings("", 2.0, Container("a/b")))
     uses = docked._use = Uses(first.url, second.url)  # type: ignore[assignment]

@@ -22,9 +22,9 @@ def make_group(count: int = 2) -> tuple[EnvGroup, list[Walk]]:
 
 
 def one(group: EnvGroup, call: Call) -> Frame:
-    (found,) = group.advance([call])
-    assert isinstance(found, Frame), found
-    return found
+    (frame,) = group.advance([call])
+    assert isinstance(frame, Frame), frame
+    return frame
 
 
 def recorded(group: EnvGroup) -> tuple[Slots, list[Call]]:

@@ -33,14 +33,14 @@ LIMIT = 60.0
 def cluster() -> Iterator[Any]:
     """A head without CPUs, and a node of one CPU; a test adds another, and removes it."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    made = Cluster(
+    ray_cluster = Cluster(
         initialize_head=True,
         head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 80 * 2**20},
     )
-    made.add_node(num_cpus=1, object_store_memory=80 * 2**20)
-    yield made
+    ray_cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+    yield ray_cluster
     ray.shutdown()
-    made.shutdown()
+    ray_cluster.shutdown()
 
 
 @pytest.fixture

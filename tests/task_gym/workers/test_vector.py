@@ -49,10 +49,10 @@ def test_it_shows_what_a_vector_in_one_process_shows(mode: str, tmp_path: Path) 
     trap = tmp_path / "trap"
     trap.write_text("kill")
     env = WorkerVectorEnv([partial(Walk, trap)] * 3, workers=2, autoreset_mode=mode)
-    found = show(env, mode)
+    record = show(env, mode)
     assert env.pool.take_counts().workers_lost == 1 and not trap.exists()
     expected = show(SyncVectorEnv([Walk] * 3, autoreset_mode=AutoresetMode(mode)), mode)
-    np.testing.assert_equal(found, expected)
+    np.testing.assert_equal(record, expected)
     assert env.action_masks().tolist() == [[True, True, True, False]] * 3
     env.close()
 
@@ -83,12 +83,12 @@ def test_it_goes_on_after_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])  # actions are numbers, or arrays of them
 def test_numbers_as_observations(name: str) -> None:
-    made = [partial(gym.make, name)] * 3
-    env, alone = WorkerVectorEnv(made, workers=1), SyncVectorEnv(made)
+    makers = [partial(gym.make, name)] * 3
+    env, alone = WorkerVectorEnv(makers, workers=1), SyncVectorEnv(makers)
     for vector in (env, alone):
         vector.action_space.seed(0)
     np.testing.assert_equal(env.reset(seed=2)[0], alone.reset(seed=2)[0])
     for _ in range(30):
-        found, expected = (vector.step(vector.action_space.sample()) for vector in (env, alone))
-        np.testing.assert_equal(found, expected)
+        step, expected = (vector.step(vector.action_space.sample()) for vector in (env, alone))
+        np.testing.assert_equal(step, expected)
     env.close()

@@ -44,8 +44,8 @@ RELEASE = "follows from the release of Python or of a library"
     ],
 )
 def test_names_that_follow_from_a_machine_are_refused(program: str, reason: str) -> None:
-    found = refuse(parse(program))
-    assert found.startswith(reason) and bool(found) == bool(reason)
+    refusal = refuse(parse(program))
+    assert refusal.startswith(reason) and bool(refusal) == bool(reason)
 
 
 @pytest.mark.parametrize(

@@ -204,15 +204,15 @@ def test_as_many_prints_as_there_is_room_for() -> None:
     backend = LocalBackend(open_source("builtin"), "safe", options=False)
     shortened = 0
     for task_id in (ids_of(level=10)[position] for position in range(0, 16, 2)):  # one of every other family
-        own, trace = generate(task_id), backend.load(task_id)
+        program, trace = generate(task_id), backend.load(task_id)
         if trace.replaced:  # no room for even one print
-            assert not fits(inject(own.code, task_id, most=1), own.stdin)
+            assert not fits(inject(program.code, task_id, most=1), program.stdin)
             continue
-        assert trace.code == inject(own.code, task_id, most=prints(trace.code))
+        assert trace.code == inject(program.code, task_id, most=prints(trace.code))
         assert trace.truth == execute(trace.code, trace.stdin).stdout
-        more = inject(own.code, task_id, most=prints(trace.code) + 1)
+        more = inject(program.code, task_id, most=prints(trace.code) + 1)
         if prints(trace.code) < MOST and more != trace.code:
-            assert not fits(more, own.stdin)
+            assert not fits(more, program.stdin)
             shortened += 1
     assert shortened > 0
 

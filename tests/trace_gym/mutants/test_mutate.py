@@ -25,10 +25,10 @@ from trace_gym.syntax import compiles
 
 def _all(code: str) -> dict[str, set[str]]:
     """Returns every mutant, by kind."""
-    found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    codes: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for mutant in mutants(code, 0):
-        found[mutant.kind].add(mutant.code)
-    return found
+        codes[mutant.kind].add(mutant.code)
+    return codes
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ for limit in range(1, n):
 
 
 def test_no_two_are_alike_and_each_differs_in_one_place() -> None:
-    found = list(mutants(_PROGRAM, 3))
-    assert len({mutant.code for mutant in found} | {_PROGRAM}) == len(found) + 1
-    for mutant in found:
+    all_mutants = list(mutants(_PROGRAM, 3))
+    assert len({mutant.code for mutant in all_mutants} | {_PROGRAM}) == len(all_mutants) + 1
+    for mutant in all_mutants:
         assert compiles(mutant.code)
         matcher = difflib.SequenceMatcher(
             None, _PROGRAM.splitlines(), mutant.code.splitlines(), autojunk=False
@@ -216,8 +216,8 @@ def scripted(script: Script, seed: int = 0) -> list[Version]:
         return versions(LOOP, "", "true\n", seed, cast(Sandbox, Scripted(script)), trusted=True)
 
 
-def outputs(found: Iterable[Version]) -> set[str]:
-    return {version.output for version in found}
+def outputs(options: Iterable[Version]) -> set[str]:
+    return {version.output for version in options}
 
 
 def numbered(number: int, hash_seed: int | None) -> tuple[str, str, str]:
@@ -228,10 +228,10 @@ FIRST_SEVEN = {"true\n", *(f"{number:04}\n" for number in range(7))}
 
 
 def test_the_first_seven_that_differ_are_taken() -> None:
-    found = scripted(numbered)
-    assert outputs(found) == FIRST_SEVEN
-    assert Counter(version.mutation == "" for version in found) == {True: 1, False: 7}
-    assert next(version.code for version in found if not version.mutation) == LOOP
+    options = scripted(numbered)
+    assert outputs(options) == FIRST_SEVEN
+    assert Counter(version.mutation == "" for version in options) == {True: 1, False: 7}
+    assert next(version.code for version in options if not version.mutation) == LOOP
 
 
 def test_each_is_shown_as_often_wherever_its_output_came_from() -> None:
@@ -255,8 +255,8 @@ def test_each_is_shown_as_often_wherever_its_output_came_from() -> None:
 )
 def test_what_is_no_version(refused: tuple[str, str, str], why: str) -> None:
     """The third mutant prints something else, and the eighth replaces it."""
-    found = scripted(lambda number, hash_seed: refused if number == 2 else numbered(number, hash_seed))
-    assert outputs(found) == FIRST_SEVEN - {"0002\n"} | {"0007\n"}, why
+    options = scripted(lambda number, hash_seed: refused if number == 2 else numbered(number, hash_seed))
+    assert outputs(options) == FIRST_SEVEN - {"0002\n"} | {"0007\n"}, why
 
 
 @pytest.mark.parametrize("refused", [("ok", "0009\n", ""), ("ok", "0002\n", "x"), ("error", "0002\n", "")])
@@ -264,28 +264,28 @@ def test_what_is_no_version(refused: tuple[str, str, str], why: str) -> None:
 def test_one_that_could_not_be_shown_is_left_out(hash_seed: int, refused: tuple[str, str, str]) -> None:
     """It is left out even if another version is shown. Otherwise, being impossible to show would tell."""
     for seed in range(4):
-        found = scripted(
+        options = scripted(
             lambda number, under: refused if (number, under) == (2, hash_seed) else numbered(number, under),
             seed,
         )
-        assert outputs(found) == FIRST_SEVEN - {"0002\n"}
+        assert outputs(options) == FIRST_SEVEN - {"0002\n"}
 
 
 def test_none_is_more_than_twice_as_long_as_another() -> None:
     """The truth has 5; then 10 is taken, 4 is not (less than half of 10), 8 is."""
     lengths = {0: 10, 1: 4, 2: 11, 3: 8}
-    found = scripted(lambda number, _: ("ok", f"{number:0{lengths.get(number, 5) - 1}}\n", ""))
-    assert sorted(len(version.output) for version in found) == [5, 5, 5, 5, 5, 5, 8, 10]
+    options = scripted(lambda number, _: ("ok", f"{number:0{lengths.get(number, 5) - 1}}\n", ""))
+    assert sorted(len(version.output) for version in options) == [5, 5, 5, 5, 5, 5, 8, 10]
 
 
 def test_a_version_prints_what_it_says(sandbox: Sandbox) -> None:
-    found = versions(LOOP, "", sandbox.run(LOOP).stdout, 5, sandbox, trusted=True)
+    options = versions(LOOP, "", sandbox.run(LOOP).stdout, 5, sandbox, trusted=True)
     texts = {mutant.code: mutant.kind for mutant in mutants(LOOP, 0)}
-    assert len(found) == OPTIONS and {version.mutation for version in found} == {"", *KINDS}
-    for version in found:
+    assert len(options) == OPTIONS and {version.mutation for version in options} == {"", *KINDS}
+    for version in options:
         assert sandbox.run(version.code).stdout == version.output
         assert {**texts, LOOP: ""}[version.code] == version.mutation
-    assert len({squeeze(version.output) for version in found}) == OPTIONS
+    assert len({squeeze(version.output) for version in options}) == OPTIONS
 
 
 NAMES = dedent(
@@ -301,9 +301,9 @@ NAMES = dedent(
 @pytest.mark.launch
 @pytest.mark.sample
 def test_a_version_prints_the_same_under_every_hash_seed(sandbox: Sandbox) -> None:
-    found = versions(NAMES, "", sandbox.run(NAMES).stdout, 0, sandbox)
-    assert len(found) >= LEAST
-    assert not any(version.output.startswith("21 {") for version in found)
+    options = versions(NAMES, "", sandbox.run(NAMES).stdout, 0, sandbox)
+    assert len(options) >= LEAST
+    assert not any(version.output.startswith("21 {") for version in options)
 
 
 @pytest.mark.parametrize(
@@ -324,14 +324,14 @@ def test_what_is_shown_is_a_version_of_the_tasks_program(injector: str) -> None:
         options = {"task_id": 25 + 160 * place}
         _, bare = asked.reset(seed=0, options=options)
         _, info = chosen.reset(seed=0, options=options)
-        own, shown = asked.trace, chosen.trace  # type: ignore[attr-defined]
+        trace, shown = asked.trace, chosen.trace  # type: ignore[attr-defined]
         *_, ending = chosen.step(info["admissible_commands"].index(shown.truth))
         assert (ending["score"], ending["mutation"]) == (1.0, shown.mutation)
         kinds.add(shown.mutation)
         if info["replaced"] == bare["replaced"]:
-            assert own.truth in info["admissible_commands"]
-            lines = zip(own.code.split("\n"), shown.code.split("\n"), strict=True)
+            assert trace.truth in info["admissible_commands"]
+            lines = zip(trace.code.split("\n"), shown.code.split("\n"), strict=True)
             assert sum(one != other for one, other in lines) == (shown.mutation != "")
-            assert (shown.truth == own.truth) == (shown.mutation == "")
+            assert (shown.truth == trace.truth) == (shown.mutation == "")
     assert kinds >= {"", "off_by_one", "operator"}
     chosen.close()

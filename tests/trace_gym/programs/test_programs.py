@@ -30,13 +30,13 @@ def test_programs_are_what_they_were(family: str) -> None:
     """Checks code, input and output, here in a process with another hash seed than at the recording."""
     known = json.loads(golden.PROGRAMS.read_text())
     assert list(known) == list(NAMES)
-    found = {str(level): golden.digest(family, level) for level in LEVELS}
-    assert found == known[family], "if meant, write them with: python -m tests.trace_gym.golden programs"
+    digests = {str(level): golden.digest(family, level) for level in LEVELS}
+    assert digests == known[family], "if meant, write them with: python -m tests.trace_gym.golden programs"
 
 
 def test_where_no_draft_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     useless = Measured("", 1, 0, 0, 0, "ValueError: no")
-    monkeypatch.setattr(builtin, "execute", lambda *given, **limits: useless)
+    monkeypatch.setattr(builtin, "execute", lambda *arguments, **limits: useless)
     with pytest.raises(
         AdmissionError, match="task id: 17 was given, for which no program of 'strings' at level 2"
     ):
@@ -50,8 +50,8 @@ def test_programs_run_print_within_bounds_and_are_of_their_level(family: str) ->
         ids = ids_of(level, family)
         costs, counts = [], []
         for position in range(COUNT):
-            made = make(ids[len(ids) // 2 + position])  # not those of the digests
-            program, measured = made.program, made.measured
+            task = make(ids[len(ids) // 2 + position])  # not those of the digests
+            program, measured = task.program, task.measured
             assert (program.family, program.level) == (family, level)
             assert measured.error is None
             assert measured.stdout.strip()
@@ -65,7 +65,7 @@ def test_programs_run_print_within_bounds_and_are_of_their_level(family: str) ->
             assert max(map(len, program.code.split("\n"))) <= 120
             assert "$" not in program.code
             assert (program.stdin != "") == (family == "stdin") == program.stdin.endswith("\n")
-            assert made.misses == 0
+            assert task.misses == 0
             programs.append(program)
             costs.append(points(measured))
             counts.append(measured.lines)

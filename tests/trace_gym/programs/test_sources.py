@@ -72,17 +72,17 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_task_id_is_a_row_and_the_next_ones_stand_in() -> None:
     source = RowSource([{"program": str(n), "inputs": None} for n in range(5)], "five")
-    found = list(source.candidates(13))  # 13 mod 5 = 3
-    assert [candidate.row for candidate in found] == [3, 4, 0, 1, 2]
-    assert [candidate.program.code for candidate in found] == ["3", "4", "0", "1", "2"]
+    candidates = list(source.candidates(13))  # 13 mod 5 = 3
+    assert [candidate.row for candidate in candidates] == [3, 4, 0, 1, 2]
+    assert [candidate.program.code for candidate in candidates] == ["3", "4", "0", "1", "2"]
 
 
 def test_builtin_programs_stand_in_for_their_own_kind() -> None:
     task_id = TASKS - 1
-    found = [candidate.program for candidate in islice(BuiltinSource().candidates(task_id), 3)]
-    assert {(program.family, program.level) for program in found} == {split(task_id)}
+    programs = [candidate.program for candidate in islice(BuiltinSource().candidates(task_id), 3)]
+    assert {(program.family, program.level) for program in programs} == {split(task_id)}
     assert TASKS % CELLS == 0  # so that ids go round without a change of kind
-    assert len({program.code for program in found}) > 1
+    assert len({program.code for program in programs}) > 1
 
 
 def test_inputs_are_texts_or_lists_of_lines() -> None:
@@ -294,9 +294,9 @@ def test_the_first_use_settles_the_commit(machine: Machine, tmp_path: Path) -> N
         assert machine.look("hub", "hub@main") == [opened("a", 3, first)] * 2
         assert machine.note.read_text() == f"{first}\n"
         second = hub.put(letter_rows("b", 5))
-        found = machine.look("hub", "hub@main", f"hub@{second}", f"hub@{NEVER}")
-        assert found[:3] == [opened("a", 3, first), opened("b", 5, second), opened("b", 5, second)]
-        assert found[3] == ["SourceError", f"source: {DATASET} has no revision {NEVER}"]
+        reports = machine.look("hub", "hub@main", f"hub@{second}", f"hub@{NEVER}")
+        assert reports[:3] == [opened("a", 3, first), opened("b", 5, second), opened("b", 5, second)]
+        assert reports[3] == ["SourceError", f"source: {DATASET} has no revision {NEVER}"]
     # Out of reach: exactly the commits asked for, even if another was cached later, or an error.
     assert machine.look("hub", f"hub@{second}") == [opened("a", 3, first), opened("b", 5, second)]
     # In offline mode the library does not try for half a minute before it gives up on a commit.

@@ -23,8 +23,8 @@ SEEDS = (0, 7, 4294967295)
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SEEDS, limits=LIMITS) as made:
-        yield made
+    with Sandbox(SEEDS, limits=LIMITS) as runner:
+        yield runner
 
 
 # -- as `python FILE` does ---------------------------------------------------------------------------------

@@ -34,10 +34,10 @@ SECRET = "swordfish"
 def box(request: pytest.FixtureRequest) -> Iterator[Box]:
     level, path = request.param.split("-")
     need(level)
-    made = Box(level, path == "warm")
-    made("")  # the worker is there before any test looks around
-    yield made
-    made.close()
+    runner = Box(level, path == "warm")
+    runner("")  # the worker is there before any test looks around
+    yield runner
+    runner.close()
 
 
 @pytest.fixture

@@ -181,8 +181,8 @@ HEADERS = {
 def test_numbers_are_those_of_the_kernel_s_headers(column: int) -> None:
     if not HEADERS[column].exists():
         pytest.skip(f"there is no {HEADERS[column]}")
-    found = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", HEADERS[column].read_text())
-    theirs = {name: int(number) for name, number in found}
+    pairs = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", HEADERS[column].read_text())
+    theirs = {name: int(number) for name, number in pairs}
     ours = {**filter.ALLOWED, **filter.REFUSED, **filter.JUDGED, **kernel._NUMBERS}
     for name, numbers in ours.items():
         assert theirs.get("fstatat" if column and name == "newfstatat" else name) == numbers[column], name
@@ -277,8 +277,8 @@ def test_user_ids_are_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
         ("0 1 1\n1 9 99999", 50_000),
     ):
         monkeypatch.setattr(worker, "_own_ids", lambda ids=ids: ids)
-        found = [worker.stranger(pid) for pid in (1, 2, 4711, 4_194_303)]
-        assert min(found) > lowest and taken.isdisjoint(found) and len(set(found)) == 4
+        user_ids = [worker.stranger(pid) for pid in (1, 2, 4711, 4_194_303)]
+        assert min(user_ids) > lowest and taken.isdisjoint(user_ids) and len(set(user_ids)) == 4
     monkeypatch.setattr(worker, "_own_ids", lambda: "0 1000 1")
     with pytest.raises(SandboxError, match="no user id is to be had for programs"):
         worker.stranger(1)

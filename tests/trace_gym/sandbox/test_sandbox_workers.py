@@ -27,8 +27,8 @@ from trace_gym.sandbox.worker import Worker
 @pytest.fixture(scope="module", params=["namespaces", pytest.param("limits", marks=pytest.mark.families)])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     need(request.param)
-    with Sandbox((0, 1), limits=LIMITS, level=request.param, require=request.param) as made:
-        yield made
+    with Sandbox((0, 1), limits=LIMITS, level=request.param, require=request.param) as runner:
+        yield runner
 
 
 def pid_of(sandbox: Sandbox, seed: int = 0) -> int:
@@ -342,15 +342,15 @@ def test_side_by_side_under_two_seeds(sandbox: Sandbox) -> None:
 def test_closing_waits_for_the_run_of_another_thread(sandbox: Sandbox) -> None:
     """Environments share a sandbox, and one may be closed while another one makes its program."""
     sandbox.close()
-    found: list[str] = []
+    outputs: list[str] = []
     program = "import time; time.sleep(0.3); print(1)"
-    thread = threading.Thread(target=lambda: found.append(sandbox.run(program).stdout))
+    thread = threading.Thread(target=lambda: outputs.append(sandbox.run(program).stdout))
     thread.start()
     while not sandbox._workers:
         time.sleep(0.01)
     sandbox.close()
     thread.join()
-    assert found == ["1\n"] and not sandbox._workers
+    assert outputs == ["1\n"] and not sandbox._workers
 
 
 def test_a_forked_process_starts_its_own(sandbox: Sandbox) -> None:

@@ -30,7 +30,7 @@ _NANO = 10**9
 _WAITING = ("asyncio", "concurrent", "queue", "selectors", "threading")
 """Packages that read a clock to wait, and not to show it."""
 
-_kept: list[object] = []
+_filler: list[object] = []
 """Objects that stay, so that the program's own have other addresses."""
 
 _real_sleep = time.sleep
@@ -131,7 +131,7 @@ def _shift_clocks(by: int, step: float, still: int) -> Callable[[], None]:
 
 def _converting(real: Callable[..., Any], place: int, now: Callable[[], Any]) -> Callable[..., Any]:
     """Returns a function that converts the present, of these clocks, if it is not given a time."""
-    return lambda *given: real(*given) if given[place:] not in ((), (None,)) else real(*given[:place], now())
+    return lambda *args: real(*args) if args[place:] not in ((), (None,)) else real(*args[:place], now())
 
 
 def _replace(module: Any, name: str, make: Callable[[Callable[..., Any]], Any]) -> None:
@@ -162,7 +162,7 @@ def _change_machine(number: int) -> None:
     os.name, sys.platform = ("posix", "linux") if number % 2 else ("other", "freebsd14")
     sys.executable = f"/opt/python{number}/bin/python"
     for module, function in ((sys, "getsizeof"), (sys, "getrefcount"), (gc, "collect")):
-        _replace(module, function, lambda real: lambda *given: real(*given) + 9 * number)
+        _replace(module, function, lambda real: lambda *args: real(*args) + 9 * number)
     sys.setrecursionlimit(sys.getrecursionlimit() + 50 * number)
     # From half to all of its memory: so what a program counts until there is no more differs.
     memory, most = resource.getrlimit(resource.RLIMIT_AS)
@@ -170,7 +170,7 @@ def _change_machine(number: int) -> None:
 
 
 def _constant(value: Any, real: object) -> Callable[..., Any]:
-    return lambda *given: value
+    return lambda *args: value
 
 
 def _change_order_of_files(reverse: bool) -> None:
@@ -196,8 +196,8 @@ def _change_order_of_files(reverse: bool) -> None:
         def close(self) -> None:
             """Does nothing: all entries have been read."""
 
-    _replace(os, "listdir", lambda real: lambda *given: sorted(real(*given), reverse=reverse))
-    _replace(os, "scandir", lambda real: lambda *given: Entries(real(*given)))
+    _replace(os, "listdir", lambda real: lambda *args: sorted(real(*args), reverse=reverse))
+    _replace(os, "scandir", lambda real: lambda *args: Entries(real(*args)))
 
 
 def _change_compression() -> None:
@@ -220,7 +220,7 @@ def _change_compression() -> None:
         compressor: Any = zlib.compressobj(level, wbits=wbits)
         return bytes(compressor.compress(data) + compressor.flush())
 
-    _replace(zlib, "compressobj", lambda real: lambda *given, **named: Compressor(real(*given, **named)))
+    _replace(zlib, "compressobj", lambda real: lambda *args, **named: Compressor(real(*args, **named)))
     _replace(zlib, "compress", lambda real: compress)
 
 
@@ -291,7 +291,7 @@ def _shift_large(number: int) -> None:
         if id(probe) >> 4 & 7 == number & 7:
             break
         chain = (probe, bytes(512 + 16 * (tried % 7)), chain)
-    _kept.append(chain)
+    _filler.append(chain)
     del probe
     gc.collect()
 
@@ -302,21 +302,21 @@ def _shuffle_heap(number: int) -> None:
     Small objects take the place that was freed last, of their size or, for some types, of their type.
     """
     makers: list[Callable[[], object]] = [
-        list, dict, set, object, _Plain, lambda: [0], lambda: {"a": 1}, lambda: (_kept, number),
+        list, dict, set, object, _Plain, lambda: [0], lambda: {"a": 1}, lambda: (_filler, number),
         lambda: (lambda: number), lambda: number * 1.5, lambda: number << 40,
     ]  # fmt: skip
     makers += [partial(bytes, size) for size in range(1, 480, 16)]
-    _kept.append(bytearray((number * 37 % 64 + 1) * 4096 + number * 16))
+    _filler.append(bytearray((number * 37 % 64 + 1) * 4096 + number * 16))
     order = sorted(range(24), key=lambda place: (place * place * 7 + place * number * 13 + number * 5) % 31)
     for make in makers:
-        _kept.extend(make() for _ in range(40 + number * 29 % 31))
+        _filler.extend(make() for _ in range(40 + number * 29 % 31))
         waiting: list[object] = [make() for _ in order]
         # Some are freed, one here and one there; the others stay.
         for place in order[: 7 + number % 5]:
             waiting[place] = None
-        _kept.append(waiting)
+        _filler.append(waiting)
     # Objects that this call freed at its end would leave the program's first ones equal places in all worlds.
-    _kept.extend((makers, order))
+    _filler.extend((makers, order))
 
 
 if "WORLD" in globals():

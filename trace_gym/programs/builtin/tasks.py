@@ -33,8 +33,8 @@ def cells(level: int | None = None, family: str | None = None) -> list[int]:
         check_choice("level", int(level) if is_whole(level) else level, LEVELS)
     if family is not None:
         check_choice("family", family, NAMES)
-    found = ((cell, *split(cell)) for cell in range(CELLS))
-    return [cell for cell, name, number in found if family in (None, name) and level in (None, number)]
+    triples = ((cell, *split(cell)) for cell in range(CELLS))
+    return [cell for cell, name, number in triples if family in (None, name) and level in (None, number)]
 
 
 def ids_of(level: int | None = None, family: str | None = None, among: Any = None) -> IdRanges:

@@ -37,8 +37,8 @@ def replace_times() -> None:
 
     def times() -> os.times_result:
         """Return a collection containing process timing information."""
-        own, children = getrusage(resource.RUSAGE_SELF), getrusage(resource.RUSAGE_CHILDREN)
-        spent = (own.ru_utime, own.ru_stime, children.ru_utime, children.ru_stime)
+        process, children = getrusage(resource.RUSAGE_SELF), getrusage(resource.RUSAGE_CHILDREN)
+        spent = (process.ru_utime, process.ru_stime, children.ru_utime, children.ru_stime)
         return os.times_result((*spent, monotonic()))
 
     times.__module__ = "posix"

@@ -151,9 +151,9 @@ def keep_capabilities() -> None:
 _Header, _Data = ctypes.c_uint32 * 2, ctypes.c_uint32 * 6
 
 
-def set_capabilities(*kept: int) -> None:
+def set_capabilities(*capabilities: int) -> None:
     """Sets the effective and permitted capabilities to only these."""
-    mask = sum(1 << capability for capability in kept)
+    mask = sum(1 << capability for capability in capabilities)
     header = _Header(_CAPABILITY_VERSION_3, 0)
     data = _Data(mask, mask, 0, 0, 0, 0)
     _check("capset", _libc.capset(ctypes.byref(header), ctypes.byref(data)))

@@ -74,10 +74,10 @@ def make_ruleset() -> int | None:
     return ruleset
 
 
-def close_all_but(*kept: int) -> None:
+def close_all_but(*files: int) -> None:
     """Closes every file but the standard ones and these."""
     low = 3
-    for file in sorted(kept):
+    for file in sorted(files):
         os.closerange(low, file)
         low = file + 1
     os.closerange(low, _MOST_FILES)

@@ -36,9 +36,11 @@ def _show(source: str, target: str, flags: int) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_CLOEXEC, 0o644))
     kernel.mount(old, target, flags=kernel.MS_BIND | kernel.MS_REC)
-    found = os.statvfs(target).f_flag
-    kept = sum(ours for theirs, ours in _KEPT.items() if found & theirs)
-    kernel.mount("none", target, flags=kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | flags | kept)
+    st_flags = os.statvfs(target).f_flag
+    ms_flags = sum(ours for theirs, ours in _KEPT.items() if st_flags & theirs)
+    kernel.mount(
+        "none", target, flags=kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | flags | ms_flags
+    )
 
 
 def enter(roots: dict[str, str], files: dict[str, str], devices: tuple[str, ...]) -> None:

@@ -53,13 +53,13 @@ def _open(file: int, name: str, errors: str, line_buffering: bool = False) -> An
     return stream
 
 
-def _exit_code(given: object) -> int:
-    """Returns the interpreter's exit code for ``sys.exit(given)``."""
-    if given is None:
+def _exit_code(code: object) -> int:
+    """Returns the interpreter's exit code for ``sys.exit(code)``."""
+    if code is None:
         return 0
-    if not isinstance(given, int):
+    if not isinstance(code, int):
         return 1
-    return given & 0xFF if -(2**63) <= given < 2**63 else 0xFF
+    return code & 0xFF if -(2**63) <= code < 2**63 else 0xFF
 
 
 def execute(code: bytes) -> None:
@@ -125,7 +125,7 @@ class Ending:
         # The program's own module first, then the modules that it imported.
         modules = names.get("modules")
         modules = modules if isinstance(modules, dict) else self._modules
-        own = [
+        references = [
             ref(module)
             for name, module in modules.items()
             if isinstance(module, ModuleType) and self._there.get(name) is not module
@@ -133,7 +133,7 @@ class Ending:
         module = None
         modules.clear()
         collect()
-        for reference in reversed(own):
+        for reference in reversed(references):
             if (module := reference()) is not None:
                 _clear(vars(module))
         collect()

@@ -14,14 +14,14 @@ def _directories(file: int) -> list[str]:
 
     Links are not followed.
     """
-    found = []
+    names = []
     with os.scandir(file) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                found.append(entry.name)
+                names.append(entry.name)
             else:
                 os.unlink(entry.name, dir_fd=file)
-    return found
+    return names
 
 
 def _open_below(here: int, name: str) -> int:
@@ -41,8 +41,8 @@ def _open_below(here: int, name: str) -> int:
 
 
 def _identity(file: int) -> tuple[int, int]:
-    found = os.fstat(file)
-    return found.st_dev, found.st_ino
+    status = os.fstat(file)
+    return status.st_dev, status.st_ino
 
 
 def empty(directory: str) -> None:
@@ -80,7 +80,7 @@ def empty(directory: str) -> None:
 
 def _children() -> list[int]:
     """Returns the ids of this process's children."""
-    found = []
+    children = []
     for name in os.listdir("/proc"):
         if name.isdecimal():
             try:
@@ -90,8 +90,8 @@ def _children() -> list[int]:
             except (FileNotFoundError, ProcessLookupError):
                 continue
             if int(parent) == os.getpid():
-                found.append(int(name))
-    return found
+                children.append(int(name))
+    return children
 
 
 def end_children(user: int | None) -> None:

@@ -148,9 +148,9 @@ def _serve(control: socket, begun: int) -> bytes | None:
 
 def main() -> None:
     """Runs the worker. Its two arguments are file descriptors: the socket, and the eventfd."""
-    given = [int(argument) for argument in sys.argv[1:]]
-    control, begun = [os.dup(file) for file in given]  # low numbers: see keeper
-    for file in given:
+    descriptors = [int(argument) for argument in sys.argv[1:]]
+    control, begun = [os.dup(file) for file in descriptors]  # low numbers: see keeper
+    for file in descriptors:
         os.close(file)
     _clean_environment()
     code = _serve(socket(AF_UNIX, SOCK_SEQPACKET, 0, fileno=control), begun)

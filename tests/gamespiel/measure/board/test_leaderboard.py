@@ -62,8 +62,8 @@ def test_every_seat_meets_every_anchor_on_the_same_deal() -> None:
     ] * 2
     assert [match.opponent for match in DealSet().list_matches("2048", 0)] == ["none"]
     # The first ten deals of a family have all levels.
-    found = [split(DealSet().list_matches("trace/strings", deal)[0].task_id) for deal in range(10)]
-    assert found == [("strings", level) for level in range(1, 11)]
+    tasks = [split(DealSet().list_matches("trace/strings", deal)[0].task_id) for deal in range(10)]
+    assert tasks == [("strings", level) for level in range(1, 11)]
 
 
 def test_a_part_of_a_budget_is_that_part_of_its_rollouts() -> None:
@@ -149,8 +149,8 @@ def test_a_gap_counts_for_nothing_after_it(board: Path) -> None:
     head = {"deals": "fixed", "track": "masked"}
     lines = [head, {"unit": ["first", "goofspiel", 1], "rows": rows}]
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"unit":["first","go')
-    found = play(path, "first", rounds=2, games=1)
-    assert [row["task"] for row in found["agents"][0]["episodes"]] == ["trace/strings", "blackjack"]
+    gap_board = play(path, "first", rounds=2, games=1)
+    assert [row["task"] for row in gap_board["agents"][0]["episodes"]] == ["trace/strings", "blackjack"]
     assert journal.exists()  # it is not lost either
     assert len(find_rows(play(path, "first", rounds=2), 0, "goofspiel")) == 8
 
@@ -203,8 +203,8 @@ def test_a_model_plays_its_deals_again(
         "tine=model:tiny": "the board has 'tiny'; allowed: NAME=AGENT; did you mean 'tiny'?",
         "tiny=first": "'first' is no model that is here",
     }
-    for given, said in others.items():
-        assert main(["verify", str(path), "--quick", "--replay_models", given]) == 2
+    for entry, said in others.items():
+        assert main(["verify", str(path), "--quick", "--replay_models", entry]) == 2
         assert said in "".join(capsys.readouterr())
 
 
@@ -281,14 +281,14 @@ def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:
 
 def test_faults_above_a_small_share_are_losses(board: Path) -> None:
     """``first`` has eight deals: one may be left out, two are more than one and than 5%."""
-    found = []
+    counts = []
     for count in (1, 2):
         data = load_board(board)
         for unit in data.list_counted("first")[-count:]:
             data.played[unit][0] |= {"score": None, "result": "fault"}
-        own = summarize(data)["games"]["agents"]["first"]["tasks"]
-        found.append([(own[task]["deals"], own[task]["faults"]) for task in ("leduc_poker", "goofspiel")])
-    assert found == [[(2, 0), (1, 1)], [(2, 1), (2, 1)]]
+        rows = summarize(data)["games"]["agents"]["first"]["tasks"]
+        counts.append([(rows[task]["deals"], rows[task]["faults"]) for task in ("leduc_poker", "goofspiel")])
+    assert counts == [[(2, 0), (1, 1)], [(2, 1), (2, 1)]]
 
 
 def test_tables_show_what_plays_under_a_name(board: Path) -> None:
@@ -335,9 +335,9 @@ def read_page(path: Path) -> tuple[Reader, list[dict[str, Any]]]:
     text = path.read_text(encoding="utf-8")
     reader = Reader()
     reader.feed(text)
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    assert found
-    return reader, json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert match
+    return reader, json.loads(match[1])
 
 
 def test_the_page_has_tables_and_games(board: Path, tmp_path: Path) -> None:
@@ -364,13 +364,13 @@ def test_no_text_of_a_file_becomes_a_script(board: Path, tmp_path: Path) -> None
     changed["deals"] = changed["track"] = EVIL
     changed["versions"] = {EVIL: EVIL}
     # Opponents by that name are not played again; only the tables have it.
-    for entry, own in zip(changed["agents"], data["agents"], strict=True):
-        entry["episodes"] = own["episodes"]
+    for entry, original in zip(changed["agents"], data["agents"], strict=True):
+        entry["episodes"] = original["episodes"]
     write_board_page(changed, forged)
     expected, games = read_page(plain)
-    found, shown = read_page(forged)
-    assert sorted(found.tags) == sorted(expected.tags) and set(found.attributes) == set(expected.attributes)
-    assert EVIL in "".join(found.texts) and len(shown) == len(games)
+    reader, shown = read_page(forged)
+    assert sorted(reader.tags) == sorted(expected.tags) and set(reader.attributes) == set(expected.attributes)
+    assert EVIL in "".join(reader.texts) and len(shown) == len(games)
     assert any(game["player"] == EVIL for game in shown)
     assert "<img" not in render_tables(changed)
 
@@ -378,9 +378,9 @@ def test_no_text_of_a_file_becomes_a_script(board: Path, tmp_path: Path) -> None
 def test_replies_that_were_refused_are_turns_of_their_own(board: Path) -> None:
     row = find_rows(read(board), 1, "leduc_poker")[0]
     game = describe_record(make_record(row, "me", "masked"))
-    own = [turn["action"] for turn in game["turns"]]
-    assert game["score"] == row["score"] and own and set(own) <= {0, 1, 2}
-    replies = ["no idea", *map(str, own)]
+    actions = [turn["action"] for turn in game["turns"]]
+    assert game["score"] == row["score"] and actions and set(actions) <= {0, 1, 2}
+    replies = ["no idea", *map(str, actions)]
     told = describe_record(make_record({**row, "replies": replies}, "me", "unmasked"))
-    assert [turn["action"] for turn in told["turns"]] == [None, *own]
+    assert [turn["action"] for turn in told["turns"]] == [None, *actions]
     assert [turn["answer"] for turn in told["turns"]] == replies

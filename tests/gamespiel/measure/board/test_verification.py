@@ -146,10 +146,10 @@ def test_a_quick_look_finds_faults_that_were_none(board: Path) -> None:
     data = read(board)
     _edit_loss(2, "leduc_poker", score=None, result="fault", error="the search broke down")(data)
     write_board(board, data)
-    found = inspect_board(board, quick=True).findings
+    findings = inspect_board(board, quick=True).findings
     assert any(
         re.search(r"agents.2 'mcts:4', episode \d+ \(leduc_poker.*: (result|score|error): ", line)
-        for line in found
+        for line in findings
     )
 
 
@@ -161,8 +161,8 @@ def test_probabilities_are_those_of_choices(model_board: Path) -> None:
 
     def change(task: str, at: int, *chances: float) -> list[str]:
         def edit(data: dict[str, Any]) -> None:
-            own = find_rows(data, 0, task)[0]["chances"]
-            own[at : at + 1] = chances
+            probabilities = find_rows(data, 0, task)[0]["chances"]
+            probabilities[at : at + 1] = chances
 
         return [line for line in forge(model_board, edit).findings if "chances: " in line]
 
@@ -226,8 +226,8 @@ def test_a_changed_byte_is_found_and_the_board_not_gone_on_with(board: Path) -> 
         (b'"sha256":"', b'"sha256":"0'),
     ):
         board.write_bytes(content.replace(old, new, 1))
-        found = inspect_board(board, quick=True).findings
-        assert any(line.startswith(("byte ", "sha256: the file says")) for line in found)
+        findings = inspect_board(board, quick=True).findings
+        assert any(line.startswith(("byte ", "sha256: the file says")) for line in findings)
         with pytest.raises(BoardError, match="was changed after it was written: gamespiel verify says where"):
             files.load_board(board)
     board.write_bytes(content + b" ")
@@ -240,8 +240,8 @@ def test_a_models_choice_among_outputs_is_scored_again(small: None) -> None:
     row = pick_output(match, 0) | {"chances": [0.5]}
     entry = describe(read_agents(["model:tiny-trace"], "masked")[0], "masked")
 
-    def explain(given: dict[str, Any]) -> str:
-        return explain_episode(Job("", match, given, entry), DealSet(), "masked", True)
+    def explain(episode: dict[str, Any]) -> str:
+        return explain_episode(Job("", match, episode, entry), DealSet(), "masked", True)
 
     assert explain(row) == ""
     assert "score: the file says" in explain({**row, "score": 1.0 - row["score"]})
@@ -404,10 +404,10 @@ def test_a_packed_board_unpacks_with_gzip_and_no_byte_of_it_is_free(board: Path)
         for flip in (1, 128):
             changed = packed[:at] + bytes([packed[at] ^ flip]) + packed[at + 1 :]
             try:
-                found = files.unpack(changed, "FILE")
+                payload = files.unpack(changed, "FILE")
             except BoardError:
                 continue
-            assert found == content, at  # bits after the last block mean nothing
+            assert payload == content, at  # bits after the last block mean nothing
     for cut in (packed[:-1], packed + b"x", packed[:20], b""):
         with pytest.raises(BoardError):
             files.unpack(cut, "FILE")
