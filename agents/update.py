@@ -25,7 +25,7 @@ from gamespiel.agents.models import BASE, MAGNET, memory
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling import noise
-from gamespiel.agents.scoring.scorer import Given
+from gamespiel.agents.scoring.scorer import OtherScores
 from gamespiel.agents.tokens import Positions
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class Update:
         self._scored_with = 0  # the budget of the forwards that scored the old log-probabilities
         self._steps_taken = 0
         self._skipped_here = 0
-        self._other_scores: dict[str, Given] = {}
+        self._other_scores: dict[str, OtherScores] = {}
 
     def run(self) -> Means:
         """Makes the passes; returns the metrics.
@@ -295,12 +295,12 @@ class Update:
         self.optimizer.zero_grad(set_to_none=True)
         totals = self.buffer.weigh(index)
         for batch in self._split_forwards(index):
-            loss = self._sum_terms(batch, totals, attempt)
+            loss = self.sum_terms(batch, totals, attempt)
             attempt.losses.append(loss.detach())
             loss.backward()
         return attempt
 
-    def _sum_terms(self, batch: TurnBatch, totals: Mapping[str, float], attempt: _Attempt) -> Tensor:
+    def sum_terms(self, batch: TurnBatch, totals: Mapping[str, float], attempt: _Attempt) -> Tensor:
         """Returns the forward's part of the loss, the sum of its terms, and notes their metrics."""
         others = {name: other.take(batch.index) for name, other in self._other_scores.items()}
         scores = self.scorer.score(batch.decisions, others, mass=self._mass, critic_only=self._critic_only)

@@ -33,7 +33,7 @@ class InfoColumns:
 
     def __init__(self, actions: int) -> None:
         self.actions = actions
-        self._kept: dict[str, tuple[Sequence[Any], NDArray[Any]]] = {}  # by key: see _keep
+        self._cache: dict[str, tuple[Sequence[Any], NDArray[Any]]] = {}  # by key: see _keep
         self._facts: list[Facts] = []
         self._fact_columns: list[NDArray[Any]] = []  # see _update_facts
 
@@ -98,9 +98,9 @@ class InfoColumns:
 
     def _keep(self, key: str, values: Sequence[Any]) -> NDArray[Any]:
         """Does as ``column`` for values that are mostly those of the last step, and cannot be changed."""
-        before = self._kept.get(key)
+        before = self._cache.get(key)
         if before is None or before[0] != values:
-            before = self._kept[key] = values, column(values)
+            before = self._cache[key] = values, column(values)
         return before[1].copy()
 
     def _rewards(self, marked: dict[int, Marked], count: int) -> NDArray[Any]:

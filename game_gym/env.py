@@ -372,11 +372,11 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         if turn is None or self._over:
             raise EpisodeError(OUTSIDE)
         if turn.ending is not None:  # the game was over at its reset
-            self._given.append(action)
+            self._history.append(action)
         elif isinstance(action, NoAction) or action not in turn.legal:
             return self._move_illegally(turn, action)
         else:
-            self._given.append(action)
+            self._history.append(action)
             self._strikes.count = 0
             self.moves += 1
             try:
@@ -432,7 +432,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         # Conversations show the message to the player.
         message = illegal_action(mistake, turn.legal) if self.list_actions else f"{mistake}: it is not legal"
         gives_up = self._strikes.add(message)
-        self._given.append(action)
+        self._history.append(action)
         if gives_up:
             self._turn = turn = self._backend.forfeit()
             self._over = True

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from gamespiel import __version__, arguments
 from gamespiel.commands import evaluating, showing, training
-from gamespiel.commands.given import Overrides
+from gamespiel.commands.configuration import Overrides
 from gamespiel.config import ConfigError, presets
 from gamespiel.config.files import read_layer
 from gamespiel.config.layers import explain_unknown_option, layer_from_overrides

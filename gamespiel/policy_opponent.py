@@ -45,13 +45,13 @@ class FrozenPolicy:
 
     def __init__(self, place: str) -> None:
         from gamespiel.agents.installed import check_trainer
-        from gamespiel.agents.runs import kept
+        from gamespiel.agents.runs import catalog
         from gamespiel.config import saved_config
 
         self.place = place
         try:
             check_trainer(f"opponent policy:{place}")
-            self._checkpoint = kept.find(kept.read_place(place))
+            self._checkpoint = catalog.find(catalog.read_place(place))
             self._env: Any = saved_config(self._checkpoint).env
         except TaskGymError as error:
             raise OpponentError(f"opponent policy:{place}: {error}") from error

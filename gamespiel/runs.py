@@ -15,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from gamespiel.agents.launch import Launch
-from gamespiel.agents.runs import kept
+from gamespiel.agents.runs import catalog
 from gamespiel.config import SAVED_NAME, Config, ConfigError, InvalidValueError, saved_config
 from gamespiel.kinds import kind_of
 from gamespiel.usage import command
@@ -57,7 +57,7 @@ def check_free(config: Config) -> None:
             f"go on with --resume {folder}, or name another folder"
         )
     # A kill right after the start leaves nothing but the checkpoint of step 0, which may be written again.
-    if [path.name for path in kept.checkpoints(folder)[-1:]] not in ([], ["step-000000"]):
+    if [path.name for path in catalog.checkpoints(folder)[-1:]] not in ([], ["step-000000"]):
         raise InvalidValueError(
             f"run.output_dir {str(folder)!r} has checkpoints, but no {SAVED_NAME}: name another folder"
         )

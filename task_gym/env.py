@@ -104,7 +104,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
         # Copied, because the caller may change a list or mapping afterwards, and a copy is made from these.
         self._arguments, self._tasks = deepcopy(arguments), tasks
         self._address: tuple[Any, ...] | None
-        self._given: list[Any]  # every action of this episode, illegal ones included
+        self._history: list[Any]  # every action of this episode, illegal ones included
         self._leave()
 
     def reset(
@@ -217,14 +217,14 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
 
     def _leave(self) -> None:
         """Leaves the episode: a step is an error, and a copy has no episode."""
-        self._address, self._given, self._over = None, [], True
+        self._address, self._history, self._over = None, [], True
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns arguments, address and the actions so far, from which a copy plays again."""
         return {
             "arguments": self._arguments,
             "address": self._address,
-            "given": self._given,
+            "actions": self._history,
             "spec": self.spec,
             "generator": (self._np_random, self._np_random_seed),
             "spaces": (self.observation_space, self.action_space),
@@ -237,7 +237,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
         if carried["address"] is not None:
             shown, self.render_mode = self.render_mode, None  # what was printed once is not printed again
             self._start(carried["address"])
-            for action in carried["given"]:
+            for action in carried["actions"]:
                 self._repeat(action)
             self.render_mode = shown
         self._np_random, self._np_random_seed = carried["generator"]

@@ -138,7 +138,8 @@ class Entry:
     find_policy: Callable[[str], KnownPolicy] | None = None
 
 
-_REGISTRY: dict[str, Entry] = {}
+REGISTRY: dict[str, Entry] = {}
+"""The opponents by name."""
 
 
 def register_opponent(
@@ -171,7 +172,7 @@ def register_opponent(
     check_choice("illegal", illegal, ILLEGAL_RULES, OpponentError)
     # Blanks would part the names of a list, and ":" begins an argument.
     word = isinstance(name, str) and name.split() == [name] and ":" not in name
-    known = _REGISTRY.get(name) if word else None
+    known = REGISTRY.get(name) if word else None
     if not word or name == OPEN or (known is not None and known.factory is not factory):
         raise OpponentError(
             f"opponent name {shown(name)} is taken or not a word; taken: {', '.join(opponent_names())}"
@@ -183,7 +184,7 @@ def register_opponent(
         )
     if isinstance(factory, type):
         _check_methods(name, factory)
-    _REGISTRY[name] = Entry(
+    REGISTRY[name] = Entry(
         name, factory, usage or name, takes_argument, why_not_replayable, stand_in, illegal, waits, searches,
         find_policy,
     )  # fmt: skip
@@ -207,7 +208,7 @@ def _check_methods(name: str, opponent: Any) -> None:
 
 def opponent_names() -> tuple[str, ...]:
     """Returns every name that may be asked for, in alphabetical order, "open" included."""
-    return tuple(sorted([*_REGISTRY, OPEN]))
+    return tuple(sorted([*REGISTRY, OPEN]))
 
 
 REGISTERED_BY = {"policy": "gamespiel.policy_opponent", "openai": "gamespiel.endpoints.opponent"}
@@ -221,9 +222,9 @@ def find_opponent(text: str) -> Entry:
         OpponentError: there is no opponent of that name, or it takes no argument.
     """
     name, colon, argument = text.partition(":") if isinstance(text, str) else (text, "", "")
-    entry = _REGISTRY.get(name) if isinstance(name, str) else None
+    entry = REGISTRY.get(name) if isinstance(name, str) else None
     if entry is None:
-        usages = sorted([*(known.usage for known in _REGISTRY.values()), OPEN])
+        usages = sorted([*(known.usage for known in REGISTRY.values()), OPEN])
         module = REGISTERED_BY.get(name) if isinstance(name, str) else None
         raise OpponentError(
             f"opponent: {shown(text)} was given, allowed: {', '.join(usages)}"
@@ -272,7 +273,7 @@ def opponent_searches(text: str) -> bool:
 
 def explain_no_replay(text: Any) -> str:
     """Returns why an opponent would not play the same moves again; "" if it would, or is none."""
-    entry = _REGISTRY.get(text.partition(":")[0]) if isinstance(text, str) else None
+    entry = REGISTRY.get(text.partition(":")[0]) if isinstance(text, str) else None
     why = "" if entry is None else entry.why_not_replayable
     return why and f"opponent {text!r}: {why}"
 

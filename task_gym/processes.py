@@ -206,7 +206,7 @@ class Nursery:
                 socket.send_fds(control, [message], files)
             else:
                 control.sendall(message)
-            return int.from_bytes(_read_exactly(control, _WIDTH), "big", signed=True)
+            return int.from_bytes(read_exactly(control, _WIDTH), "big", signed=True)
         except BaseException:  # such as Ctrl-C: the next answer would be this one's
             self._stop()
             raise
@@ -259,7 +259,7 @@ def run_nursery(modules: Sequence[str], preparations: Sequence[tuple[str, str, t
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
             os._exit(0)
-        message += _read_exactly(control, 1 + _WIDTH - len(message))
+        message += read_exactly(control, 1 + _WIDTH - len(message))
         if message[:1] == _FORK:
             control.sendall(_fork_child(control, files[0], children).to_bytes(_WIDTH, "big"))
         else:
@@ -323,7 +323,8 @@ def _wait_for(pid: int) -> int:
         return 0
 
 
-def _read_exactly(stream: socket.socket, count: int) -> bytes:
+def read_exactly(stream: socket.socket, count: int) -> bytes:
+    """Returns the next bytes of a stream; raises EOFError if it ends before."""
     content = b""
     while len(content) < count:
         piece = stream.recv(count - len(content))

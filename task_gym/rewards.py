@@ -13,7 +13,8 @@ OWN = ("score", "upstream")
 Wrap: TypeAlias = "Callable[[Any], Any]"
 """An environment to that environment in a wrapper that pays another reward."""
 
-_REGISTRY: dict[str, Wrap] = {}
+REGISTRY: dict[str, Wrap] = {}
+"""The rewards that modules have brought, by name."""
 
 
 def register_reward(name: str, wrap: Wrap) -> None:
@@ -28,7 +29,7 @@ def register_reward(name: str, wrap: Wrap) -> None:
         ArgumentError: the name is taken or not a word, or ``wrap`` cannot be called.
     """
     word = isinstance(name, str) and name.split() == [name]
-    if not word or name in OWN or _REGISTRY.get(name, wrap) is not wrap:
+    if not word or name in OWN or REGISTRY.get(name, wrap) is not wrap:
         taken = ", ".join(reward_names())
         raise ArgumentError(f"reward name {shown(name)} is taken or not a word; taken: {taken}")
     if not callable(wrap):
@@ -36,12 +37,12 @@ def register_reward(name: str, wrap: Wrap) -> None:
             f"reward {name!r}: {shown(wrap)} was given, needed: a wrapper's class, or a function that "
             "returns an environment in a wrapper"
         )
-    _REGISTRY[name] = wrap
+    REGISTRY[name] = wrap
 
 
 def reward_names() -> tuple[str, ...]:
     """Returns all names, those of ``OWN`` first."""
-    return (*OWN, *sorted(_REGISTRY))
+    return (*OWN, *sorted(REGISTRY))
 
 
 def find_reward(name: str) -> Wrap | None:
@@ -51,6 +52,6 @@ def find_reward(name: str) -> Wrap | None:
         ArgumentError: there is no such reward.
     """
     if name not in reward_names():
-        hint = "" if _REGISTRY else "; a reward of your own needs --import MODULE"
+        hint = "" if REGISTRY else "; a reward of your own needs --import MODULE"
         raise ArgumentError(unknown("env.reward", name, reward_names()) + hint)
-    return _REGISTRY.get(name)
+    return REGISTRY.get(name)

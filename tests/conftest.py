@@ -13,15 +13,16 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
-# Read when PyTorch is imported, here and in the processes that tests start. Each worker has a core.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Read when PyTorch is imported, here and in the processes that tests start. Each worker has a core, and more
+# threads would add numbers in another order.
+os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # where a test asks for two, they do not spin
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -42,6 +43,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for name in (name for marker in item.iter_markers("weights") for name in marker.args):
         if not INSTALLED[name]():
             pytest.skip(f"not installed: make {name}")
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Games, opponents and rewards that a test adds are gone afterwards."""
+    import game_gym.opponents  # noqa: F401  (registers them, before the registry is copied)
+    from game_gym.games import DECLARED
+    from task_gym import opponents, rewards
+
+    monkeypatch.setattr(opponents, "REGISTRY", dict(opponents.REGISTRY))
+    monkeypatch.setattr(rewards, "REGISTRY", {})
+    declared = dict(DECLARED)
+    yield
+    DECLARED.clear()
+    DECLARED.update(declared)
 
 
 def has_vocabulary() -> bool:

@@ -22,7 +22,7 @@ from stable_baselines3.common.utils import ConstantSchedule, FloatSchedule, Line
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.learning.coefficients import AdaptiveKLController, Shaped
 from gamespiel.agents.policy import LLMPolicy
-from gamespiel.agents.runs.kept import CheckpointError
+from gamespiel.agents.runs.catalog import CheckpointError
 from task_gym.errors import ArgumentError, TaskGymError, unknown
 from task_gym.spaces import UnicodeText
 

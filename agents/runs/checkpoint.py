@@ -42,15 +42,15 @@ from gamespiel.agents.models.optimizer import read_moments, write_moments
 from gamespiel.agents.models.weights import WHEELS, identity, share_weights
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.card import Facts, write_card
-from gamespiel.agents.runs.kept import FOLDER as FOLDER
-from gamespiel.agents.runs.kept import CheckpointError as CheckpointError
-from gamespiel.agents.runs.kept import checkpoints as checkpoints
-from gamespiel.agents.runs.kept import find as find
-from gamespiel.agents.runs.kept import finish_move, put
-from gamespiel.agents.runs.kept import prune as prune
-from gamespiel.agents.runs.kept import remove_after as remove_after
-from gamespiel.agents.runs.kept import require_newest as require_newest
-from gamespiel.agents.runs.kept import step_of as step_of
+from gamespiel.agents.runs.catalog import FOLDER as FOLDER
+from gamespiel.agents.runs.catalog import CheckpointError as CheckpointError
+from gamespiel.agents.runs.catalog import checkpoints as checkpoints
+from gamespiel.agents.runs.catalog import find as find
+from gamespiel.agents.runs.catalog import finish_move, put
+from gamespiel.agents.runs.catalog import prune as prune
+from gamespiel.agents.runs.catalog import remove_after as remove_after
+from gamespiel.agents.runs.catalog import require_newest as require_newest
+from gamespiel.agents.runs.catalog import step_of as step_of
 from gamespiel.agents.runs.manifest import (
     ManifestError,
     check_files,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from gamespiel.agents.runs.kept import CheckpointError
+from gamespiel.agents.runs.catalog import CheckpointError
 from task_gym.files import read_json
 
 COUNTS = 10**15

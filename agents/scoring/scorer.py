@@ -25,7 +25,7 @@ from gamespiel.agents.tokens import Index, Positions, Tokens, spans
 from gamespiel.agents.tokens.constraints import FreeText
 
 
-class GivenPart(NamedTuple):
+class OtherPart(NamedTuple):
     """Another policy's numbers for decisions that shared a forward.
 
     Attributes:
@@ -40,11 +40,11 @@ class GivenPart(NamedTuple):
     rows: Tensor
 
 
-class GivenRows(NamedTuple):
+class OtherRows(NamedTuple):
     """Another policy's numbers for the decisions of one forward.
 
     Attributes:
-        rows: See ``GivenPart``.
+        rows: See ``OtherPart``.
         estimator: How divergences from it are found: "exact" or "k3".
     """
 
@@ -52,16 +52,16 @@ class GivenRows(NamedTuple):
     estimator: str
 
 
-class Given:
+class OtherScores:
     """Another policy's numbers for all decisions of a step.
 
     Args:
         decisions: Number of decisions in all.
         parts: Each decision is in one of them.
-        estimator: See ``GivenRows``.
+        estimator: See ``OtherRows``.
     """
 
-    def __init__(self, decisions: int, parts: Sequence[GivenPart], estimator: str) -> None:
+    def __init__(self, decisions: int, parts: Sequence[OtherPart], estimator: str) -> None:
         self.estimator = estimator
         self._first, self._count = np.zeros((2, decisions), dtype=np.int64)
         width, tables, filled = max(part.rows.shape[1] for part in parts), [], 0
@@ -71,10 +71,10 @@ class Given:
             tables.append(pad(rows, (0, width - rows.shape[1]), value=-torch.inf))
         self._rows = torch.cat(tables)
 
-    def take(self, where: Positions) -> GivenRows:
+    def take(self, where: Positions) -> OtherRows:
         """Returns the rows of the decisions at these positions, in their order."""
         rows = transfer.send(spans(self._first, self._count, where), self._rows.device)
-        return GivenRows(self._rows.index_select(0, rows), self.estimator)
+        return OtherRows(self._rows.index_select(0, rows), self.estimator)
 
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ class Scorer:
     def score(
         self,
         decisions: Sequence[Decision],
-        others: Mapping[str, GivenRows] | None = None,
+        others: Mapping[str, OtherRows] | None = None,
         *,
         mass: bool = False,
         critic_only: bool = False,
@@ -206,7 +206,7 @@ class Scorer:
         *,
         estimator: str = "exact",
         mass: bool = False,
-    ) -> Given:
+    ) -> OtherScores:
         """Returns what other adapters make of all decisions of a step.
 
         Args:
@@ -237,8 +237,8 @@ class Scorer:
         home = self._engine.device
         way = home if self.ranks.size == 1 else torch.device("cpu")
 
-        def prepare_share() -> list[GivenPart]:
-            parts: list[GivenPart] = []
+        def prepare_share() -> list[OtherPart]:
+            parts: list[OtherPart] = []
             with self._adapters.use(name):
                 for where in self.ranks.take_share(groups):
                     parts += self._prepare_group(decisions, where, estimator, mass)
@@ -246,24 +246,24 @@ class Scorer:
 
         shares = self.ranks.share_work(prepare_share)
         parts = [part._replace(rows=part.rows.to(home)) for share in shares for part in share]
-        return Given(len(decisions), parts, estimator)
+        return OtherScores(len(decisions), parts, estimator)
 
     def _prepare_group(
         self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool
-    ) -> list[GivenPart]:
+    ) -> list[OtherPart]:
         """Returns the parts of one forward; of several, if memory runs out."""
         group = [decisions[at] for at in where]
 
-        def work() -> list[GivenPart]:
+        def work() -> list[OtherPart]:
             # The engine keeps to the budget by itself. But after it was lowered, logits have to be fewer too.
             lowered, budget = self.budgets.forward_is_lowered, self.budgets.tokens_per_forward
             groups = self.split(group, budget=budget, mass=mass) if lowered else [np.arange(len(group))]
-            parts: list[GivenPart] = []
+            parts: list[OtherPart] = []
             for rows in groups:
                 shared = [group[row] for row in rows]
                 scores = self._scorer_of(shared).score(shared, mass=mass)
                 counts = np.array([len(decision.log_probs) for decision in shared], dtype=np.int64)
-                parts.append(GivenPart(where[rows], counts, scores.keep(estimator)))
+                parts.append(OtherPart(where[rows], counts, scores.keep(estimator)))
             return parts
 
         return self.budgets.retry_forward(work, [decision.prompt for decision in group], self._engine.count)

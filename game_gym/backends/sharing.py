@@ -147,7 +147,7 @@ class SharingBackend(LocalBackend):
         self._positions = positions
         self._position: Position | None = None  # None when the state is live
         self._path: list[int] = []  # the actions up to the position
-        self._found: State = None  # the state of the position, if the last action there was new
+        self._fresh_state: State = None  # the state of the position, if the last action there was new
 
     def __getattr__(self, name: str) -> Any:
         """Returns the state of a game that has none so far; it is live from then on."""
@@ -167,7 +167,7 @@ class SharingBackend(LocalBackend):
             return
         if self._position is None:
             del self.state
-        self._position, self._found = match.root, None
+        self._position, self._fresh_state = match.root, None
         self._path.clear()
 
     def _new_match(self, variant: Variant, opponent: str) -> Match:
@@ -180,7 +180,7 @@ class SharingBackend(LocalBackend):
     def _make_state(self) -> State:
         """Makes the state of this position, and goes on from there as ``LocalBackend`` does."""
         state = self._replay()
-        self._position = self._found = None
+        self._position = self._fresh_state = None
         self._enter(state)
         return state
 
@@ -195,9 +195,9 @@ class SharingBackend(LocalBackend):
         """Returns the position after an action; None if it is not shared. The state is live from then on."""
         child, state = position.children.get(action), None
         if child is None and not self._positions.is_full:
-            state = self._replay() if self._found is None else self._found
+            state = self._replay() if self._fresh_state is None else self._fresh_state
             child = self._positions.add_child(self._match.variant, position, action, state)
-        self._found = state
+        self._fresh_state = state
         if child is None:
             self._make_state()
         else:
@@ -238,7 +238,7 @@ class SharingBackend(LocalBackend):
 
     def _show(self, position: Position) -> GameTurn:
         """Returns the turn of the seat to move, which no game has shown before."""
-        self._enter(self._replay() if self._found is None else self._found)
+        self._enter(self._replay() if self._fresh_state is None else self._fresh_state)
         try:
             turn = self._turn(position.legal)
         finally:

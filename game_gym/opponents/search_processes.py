@@ -34,8 +34,12 @@ MOST_KEPT = 512
 nursery = Nursery(("game_gym.opponents", "open_spiel.python.algorithms.mcts"))
 """The process that forks the others."""
 
-_keeping: dict[int, Forked] = {}  # idle processes by their bot's number, the one unused for longest first
-_spare: list[Forked] = []  # idle processes that keep nothing
+IDLE: dict[int, Forked] = {}
+"""Idle processes by their bot's number, the one unused for longest first."""
+
+SPARE: list[Forked] = []
+"""Idle processes of no bot."""
+
 _numbers = count()
 _bots: dict[int, tuple[Any, int]] = {}  # in the other process: its bot by number, and how often it was asked
 
@@ -108,13 +112,13 @@ class ProcessBot:
         self._states.append(pyspiel.serialize_game_and_state(state.get_game(), state))
         make, states = self._make, tuple(self._states)
         request = Step(self._number, make.__module__, make.__qualname__, self._settings, states)
-        process = _keeping.pop(self._number, None)
+        process = IDLE.pop(self._number, None)
         # A new process makes all moves once more, for which the caller does not pay.
         action, process = _ask(request, process, 1 if process is not None else len(states))
-        _keeping[self._number] = process
-        if len(_keeping) > MOST_KEPT:
+        IDLE[self._number] = process
+        if len(IDLE) > MOST_KEPT:
             # Copied in one move: other threads, and the end of bots, change it meanwhile.
-            for number in list(_keeping)[:-MOST_KEPT]:
+            for number in list(IDLE)[:-MOST_KEPT]:
                 _end_keeping(number)
         return int(action)
 
@@ -167,12 +171,12 @@ def choose(search: PythonSearch, state: State, seat: int) -> int:
     text = pyspiel.serialize_game_and_state(state.get_game(), state)
     request = _Choice(kind.__module__, kind.__qualname__, search.argument, text, seat, search.generators())
     try:
-        idle = _spare.pop()
+        idle = SPARE.pop()
     except IndexError:
         idle = None
     (action, states), process = _ask(request, idle, 1)
-    if len(_spare) < count_cores():
-        _spare.append(process)
+    if len(SPARE) < count_cores():
+        SPARE.append(process)
     else:
         process.end()
     search.set_generators(states)
@@ -187,8 +191,8 @@ def close() -> None:
 
 def _forget() -> None:
     """Forgets all idle processes; in a fork, they are left to the parent."""
-    _keeping.clear()
-    _spare.clear()
+    IDLE.clear()
+    SPARE.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -246,6 +250,6 @@ def _make_time_error(caller: Caller) -> SearchTimeError:
 
 
 def _end_keeping(number: int) -> None:
-    process = _keeping.pop(number, None)
+    process = IDLE.pop(number, None)
     if process is not None:
         process.end()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gamespiel import tracks
 from gamespiel.agents.installed import check_trainer
-from gamespiel.commands.given import (
+from gamespiel.commands.configuration import (
     LOADING,
     Overrides,
     find_model_option,

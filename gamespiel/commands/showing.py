@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gamespiel.agents.installed import check_trainer
 from gamespiel.arguments import game_flags
-from gamespiel.commands.given import Overrides, make_options, read_checkpoint, resolve_game
+from gamespiel.commands.configuration import Overrides, make_options, read_checkpoint, resolve_game
 from gamespiel.config import ConfigError
 from gamespiel.config.imports import import_modules
 from gamespiel.serving.options import ServeOptions

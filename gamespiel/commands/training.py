@@ -7,8 +7,14 @@ from pathlib import Path
 
 from gamespiel.agents.installed import check_trainer
 from gamespiel.agents.launch import Launch, read_launch
-from gamespiel.agents.runs.kept import find, find_whole, names_step, read_place, step_of
-from gamespiel.commands.given import LOADING, Overrides, list_flags, print_layers, resolve_with_imports
+from gamespiel.agents.runs.catalog import find, find_whole, names_step, read_place, step_of
+from gamespiel.commands.configuration import (
+    LOADING,
+    Overrides,
+    list_flags,
+    print_layers,
+    resolve_with_imports,
+)
 from gamespiel.config import DEFAULT_PRESETS, SAVED_NAME, ConfigError, saved_config
 from gamespiel.config.schema import file_schema
 from gamespiel.report.text import lasting_output, print_json

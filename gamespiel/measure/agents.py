@@ -14,7 +14,7 @@ import gymnasium as gym
 from rich.console import Console
 
 from gamespiel.agents.models.weights import describe_model
-from gamespiel.agents.runs import kept, manifest
+from gamespiel.agents.runs import catalog, manifest
 from gamespiel.config import Config, InvalidValueError, saved_config
 from gamespiel.endpoints import PREFIX
 from gamespiel.environments.making import make_one_env
@@ -72,13 +72,13 @@ def find_checkpoint(option: str, name: str, others: str, near: Sequence[str]) ->
     Raises:
         InvalidValueError: there is no such run.
     """
-    place = kept.read_place(name)
+    place = catalog.read_place(name)
     if not place.exists():
         raise InvalidValueError(
             f"{option} {shown(name)}: there is no such run, and no such agent; allowed: RUN, RUN@STEP, "
             f"RUN@best, {others}{nearest(name, near)}"
         )
-    return kept.find(place)
+    return catalog.find(place)
 
 
 def digest_checkpoint(checkpoint: Path) -> str:
@@ -87,7 +87,7 @@ def digest_checkpoint(checkpoint: Path) -> str:
     Raises:
         CheckpointError: it has none.
     """
-    files = read_json(checkpoint / manifest.NAME, kept.CheckpointError)
+    files = read_json(checkpoint / manifest.NAME, catalog.CheckpointError)
     return sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 from rich.console import Console
 from rich.text import Text
 
-from gamespiel.agents.runs import kept
+from gamespiel.agents.runs import catalog
 from gamespiel.agents.runs.loggers import Row, read_rows
 from gamespiel.config import SAVED_NAME, Config, InvalidValueError, saved_config
 from gamespiel.kinds import declaration_of
@@ -58,7 +58,7 @@ class Run:
     def best(self) -> float | None:
         """The best measure of its evaluations while training."""
         try:
-            return float(json.loads(read_file(self.folder / kept.FOLDER / kept.BEST))["value"])
+            return float(json.loads(read_file(self.folder / catalog.FOLDER / catalog.BEST))["value"])
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return None
 

@@ -20,7 +20,7 @@ from gamespiel.endpoints.endpoint import Endpoint, chutes_key
 from gamespiel.endpoints.patience import UPSTREAM
 from gamespiel.serving.hosts import fits
 from gamespiel.serving.options import ServeOptions
-from gamespiel.serving.sessions import Kept, Sessions, UnknownEpisodeError
+from gamespiel.serving.sessions import Session, Sessions, UnknownEpisodeError
 from task_gym.arguments import check_whole, is_number, read_reply
 from task_gym.caller import CALLER
 from task_gym.errors import ArgumentError, SeedError, TaskGymError
@@ -88,21 +88,21 @@ class Actor(ABC):
     def step(self, action: Any = None, episode_id: Any = None) -> Response:
         """Takes a step in an episode."""
 
-        def take_step(entry: Kept[ServedEpisode]) -> Response:
+        def take_step(session: Session[ServedEpisode]) -> Response:
             reply = read_reply(action)
             try:
-                response = entry.episode.step(reply)
+                response = session.episode.step(reply)
             except BaseException:  # in the middle of a move, from which the episode cannot go on
                 self.sessions.drop(episode_id)
                 raise
-            entry.over = bool(response["done"])
+            session.over = bool(response["done"])
             return response
 
         return self._answer(episode_id, take_step)
 
     def state(self, episode_id: Any = None) -> Response:
         """Returns an episode's present turn once more."""
-        return self._answer(episode_id, lambda entry: entry.episode.state())
+        return self._answer(episode_id, lambda session: session.episode.state())
 
     def stop(self, episode_id: Any = None) -> Response:
         """Ends an episode; one that is unknown is ended already."""
@@ -180,18 +180,18 @@ class Actor(ABC):
                 self._chats.discard(chat)
             chat.close()
 
-    def _answer(self, episode_id: Any, work: Callable[[Kept[ServedEpisode]], Response]) -> Response:
+    def _answer(self, episode_id: Any, work: Callable[[Session[ServedEpisode]], Response]) -> Response:
         """Returns what ``work`` returns. An unknown episode is no error of HTTP, as in upstream's server."""
         try:
-            entry = self.sessions.find(episode_id)
+            session = self.sessions.find(episode_id)
         except UnknownEpisodeError as error:
             kind, message = "episode_not_found", str(error)
             if not episode_id:
                 kind, message = "no_episode_id", "episode_id: none was given, needed: one that reset returned"
             info = {**self.unknown_info, "error": explain_error(kind, message)}
             return {**turn(message, 0.0, True, True, info), "episode_id": episode_id or None}
-        with self.sessions.turn(entry):
-            return {**work(entry), "episode_id": episode_id}
+        with self.sessions.turn(session):
+            return {**work(session), "episode_id": episode_id}
 
     def _make_endpoint(self, model: Any, base_url: Any, api_key: Any) -> Endpoint:
         """Returns an endpoint that evaluate may ask, with its key."""

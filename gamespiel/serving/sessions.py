@@ -35,7 +35,7 @@ class FullError(TaskGymError):
 
 
 @dataclass(eq=False, slots=True)
-class Kept(Generic[T]):
+class Session(Generic[T]):
     """One episode.
 
     Attributes:
@@ -76,16 +76,16 @@ class Sessions(Generic[T]):
         self._limit, self.idle_s, self._clock = limit, idle_s, clock
         self._each = each
         self._lock = threading.Lock()
-        self._entries: dict[str, Kept[T]] = {}
+        self._sessions: dict[str, Session[T]] = {}
         self._beginning: Counter[str] = Counter()  # places taken by episodes that are being made, by caller
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._sessions)
 
     def playing(self) -> int:
         """Returns how many episodes are not over."""
         with self._lock:
-            return self._beginning.total() + sum(not entry.over for entry in self._entries.values())
+            return self._beginning.total() + sum(not session.over for session in self._sessions.values())
 
     def add(self, make: Callable[[], T], owner: str = "") -> tuple[str, T]:
         """Returns the id of a new episode, and what ``make`` returned.
@@ -101,18 +101,18 @@ class Sessions(Generic[T]):
             self._sweep()
             self._make_room(owner)
             self._beginning[owner] += 1
-        name, entries = secrets.token_urlsafe(18), dict[str, Kept[T]]()
+        name, sessions = secrets.token_urlsafe(18), dict[str, Session[T]]()
         try:
             episode = make()
-            entries[name] = Kept(episode, self._clock(), owner)
+            sessions[name] = Session(episode, self._clock(), owner)
         finally:
             with self._lock:
                 self._beginning -= Counter([owner])
-                self._entries |= entries
+                self._sessions |= sessions
         return name, episode
 
     @contextmanager
-    def turn(self, entry: Kept[T]) -> Iterator[None]:
+    def turn(self, session: Session[T]) -> Iterator[None]:
         """Holds an episode within the context, after the calls about it that came before.
 
         Raises:
@@ -120,26 +120,26 @@ class Sessions(Generic[T]):
             CallerLeftError: the caller has left meanwhile.
         """
         with self._lock:
-            if entry.waiting >= WAITING:
+            if session.waiting >= WAITING:
                 raise FullError(
                     f"{WAITING} calls about this episode wait, which is the most; try again later"
                 )
-            entry.waiting += 1
+            session.waiting += 1
         caller = CALLER.get()
         try:
-            while not entry.lock.acquire(timeout=_LOOK_S):
+            while not session.lock.acquire(timeout=_LOOK_S):
                 if caller is not None:
                     caller.require_presence()
         finally:
             with self._lock:
-                entry.waiting -= 1
+                session.waiting -= 1
         try:
             yield
         finally:
-            entry.used = self._clock()  # its search was no idle time
-            entry.lock.release()
+            session.used = self._clock()  # its search was no idle time
+            session.lock.release()
 
-    def find(self, name: Any) -> Kept[T]:
+    def find(self, name: Any) -> Session[T]:
         """Returns an episode.
 
         Raises:
@@ -147,29 +147,29 @@ class Sessions(Generic[T]):
         """
         with self._lock:
             self._sweep()
-            entry = self._entries.get(name) if isinstance(name, str) else None
-            if entry is None:
+            session = self._sessions.get(name) if isinstance(name, str) else None
+            if session is None:
                 raise UnknownEpisodeError(
                     f"episode_id: {name!r:.80} was given, allowed: one that reset returned, that is not "
                     f"stopped, and that was asked for in the last {self.idle_s:g} s"
                 )
-            entry.used = self._clock()
-            return entry
+            session.used = self._clock()
+            return session
 
     def drop(self, name: Any) -> bool:
         """Ends an episode; returns whether there was one."""
         with self._lock:
-            return isinstance(name, str) and self._entries.pop(name, None) is not None
+            return isinstance(name, str) and self._sessions.pop(name, None) is not None
 
     def _make_room(self, owner: str) -> None:
         """Drops episodes that are over or abandoned until there is a place, or raises FullError."""
-        counts = Counter(entry.owner for entry in self._entries.values()) + self._beginning
+        counts = Counter(session.owner for session in self._sessions.values()) + self._beginning
         if self._each is not None and counts[owner] >= self._each and not self._drop_oldest(owner):
             raise FullError(
                 f"this caller plays {self._each} episodes, which is the most of one caller here; stop some, "
                 "or try again later"
             )
-        if len(self._entries) + self._beginning.total() < self._limit:
+        if len(self._sessions) + self._beginning.total() < self._limit:
             return
         if not self._drop_oldest(None) and not self._drop_oldest(counts.most_common(1)[0][0]):
             raise FullError(f"{self._limit} episodes are being played, which is the most; try again later")
@@ -182,19 +182,21 @@ class Sessions(Generic[T]):
         """
         before = self._clock() - ABANDONED
         candidates = [
-            (not entry.over, entry.used, name)
-            for name, entry in self._entries.items()
+            (not session.over, session.used, name)
+            for name, session in self._sessions.items()
             if (
-                entry.over if owner is None else entry.owner == owner and (entry.over or entry.used <= before)
+                session.over
+                if owner is None
+                else session.owner == owner and (session.over or session.used <= before)
             )
-            and not entry.lock.locked()
+            and not session.lock.locked()
         ]
         if candidates:
-            del self._entries[min(candidates)[2]]
+            del self._sessions[min(candidates)[2]]
         return bool(candidates)
 
     def _sweep(self) -> None:
         before = self._clock() - self.idle_s
-        for name in [name for name, entry in self._entries.items() if entry.used < before]:
-            if not self._entries[name].lock.locked():  # a long search is no idle time
-                del self._entries[name]
+        for name in [name for name, session in self._sessions.items() if session.used < before]:
+            if not self._sessions[name].lock.locked():  # a long search is no idle time
+                del self._sessions[name]

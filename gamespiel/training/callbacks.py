@@ -17,9 +17,9 @@ from stable_baselines3.common.logger import KVWriter
 from gamespiel import __version__
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.rollout import OnStep
-from gamespiel.agents.runs import checkpoint, kept
+from gamespiel.agents.runs import catalog, checkpoint
 from gamespiel.agents.runs.card import Facts
-from gamespiel.agents.runs.kept import Best
+from gamespiel.agents.runs.catalog import Best
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import SAVED_NAME, Config, card_facts, save
 from gamespiel.environments.making import evaluation_config, plays_itself
@@ -148,7 +148,7 @@ class BetweenSteps(BaseCallback):
             return
         if self.best.add(step, values[metric]):
             self._save()
-            kept.mark_best(self._folder, step, metric, values[metric])
+            catalog.mark_best(self._folder, step, metric, values[metric])
         patience = self._run.early_stopping_patience
         self.ended = patience is not None and self.best.since >= patience
 

@@ -98,12 +98,12 @@ def check_run(config: Config, resume: Path | None = None) -> None:
 def _check_folders(config: Config, resume: Path | None) -> None:
     if resume is not None:
         from gamespiel import runs
-        from gamespiel.agents.runs import kept
+        from gamespiel.agents.runs import catalog
 
-        start = kept.find(resume)
-        check_resumed(config, saved_config(runs.folder_of(start, config)), kept.step_of(start))
-        if not kept.names_step(resume):
-            kept.require_newest(start)
+        start = catalog.find(resume)
+        check_resumed(config, saved_config(runs.folder_of(start, config)), catalog.step_of(start))
+        if not catalog.names_step(resume):
+            catalog.require_newest(start)
         return
     if config.run.output_dir is not None:
         from gamespiel import runs

@@ -26,7 +26,7 @@ from gamespiel.agents.models import memory
 from gamespiel.agents.models.weights import ModelError, describe_model
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.ranks import Ranks
-from gamespiel.agents.runs import checkpoint, kept
+from gamespiel.agents.runs import catalog, checkpoint
 from gamespiel.agents.runs.loggers import JSONLWriter, find_gaps, truncate_after
 from gamespiel.assembly import connect_sampler, make_algorithm
 from gamespiel.config import SAVED_NAME, Config, notices, save, saved_config
@@ -151,8 +151,8 @@ def _go_on(
 
     def take_folder() -> tuple[Path, Path, bool]:
         start = checkpoint.find(resume)
-        folder, goes_back = runs.folder_of(start, config), kept.names_step(resume)
-        check_resumed(config, saved_config(folder), kept.step_of(start))
+        folder, goes_back = runs.folder_of(start, config), catalog.names_step(resume)
+        check_resumed(config, saved_config(folder), catalog.step_of(start))
         stack.enter_context(runs.own(folder))
         if not goes_back:
             checkpoint.require_newest(start)
@@ -176,7 +176,7 @@ def _go_on(
 
 def _rewind_folder(config: Config, model: LLMPPO, folder: Path, console: Console, *, goes_back: bool) -> None:
     """Makes a resumed run's folder what it was at the checkpoint, and says what it lacks."""
-    if goes_back and (aside := kept.leave_later(folder, model.step, [folder / METRICS])) is not None:
+    if goes_back and (aside := catalog.leave_later(folder, model.step, [folder / METRICS])) is not None:
         print_plain(
             console, f"going back to step {model.step}: the later checkpoints and metrics are in {aside}"
         )

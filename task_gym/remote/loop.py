@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 LOOK_SECONDS = 0.1
-"""Seconds between two looks at whether a wait is still wanted."""
+"""Seconds between two looks at whether a wait is still wanted, or was interrupted."""
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -69,8 +69,9 @@ class Calls:
             future.cancel()
         unwanted: Callable[[], bool] | None = getattr(_here, "unwanted", None)
         try:
-            while unwanted is not None and not wait([future], LOOK_SECONDS).done:
-                if unwanted():
+            # Never without a limit: a signal right before such a wait is seen only after it.
+            while not wait([future], LOOK_SECONDS).done:
+                if unwanted is not None and unwanted():
                     raise AbandonedWaitError
             return future.result()
         except BaseException:

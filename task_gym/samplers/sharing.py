@@ -35,7 +35,7 @@ class SharedSampler:
 
     def __init__(self, address: Any, key: bytes) -> None:
         self._address, self._key = address, key
-        self._own = threading.local()  # a connection serves one thread of one process
+        self._local = threading.local()  # a connection serves one thread of one process
 
     def draw(self, address: Sequence[int] | None = None) -> Start:
         """Returns the start at an address; None for the next of the sampler's own count."""
@@ -66,7 +66,7 @@ class SharedSampler:
             error, answer = connection.recv()
         except BaseException as lost:
             # After a Ctrl-C, say, an answer may still come, and it is not that of the next call.
-            self._own = threading.local()
+            self._local = threading.local()
             if not isinstance(lost, OSError | EOFError | AuthenticationError):
                 raise
             raise SamplerError(
@@ -80,10 +80,10 @@ class SharedSampler:
 
     def _connect(self) -> Connection[Any, Any]:
         # After a fork the connection is the parent's.
-        if getattr(self._own, "process", None) != os.getpid():
-            self._own.connection = Client(self._address, authkey=self._key)
-            self._own.process = os.getpid()
-        connection: Connection[Any, Any] = self._own.connection
+        if getattr(self._local, "process", None) != os.getpid():
+            self._local.connection = Client(self._address, authkey=self._key)
+            self._local.process = os.getpid()
+        connection: Connection[Any, Any] = self._local.connection
         return connection
 
     def __getstate__(self) -> tuple[Any, bytes]:

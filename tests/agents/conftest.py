@@ -1,4 +1,4 @@
-"""One thread per test, the policy of a module, and servers that stand for vLLM's.
+"""The policy of a module, and servers that stand for vLLM's.
 
 What they need is imported as they are: the process that hands out tests runs none, and need not wait for it.
 """
@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.threads import one_thread
-
 if TYPE_CHECKING:
     from gamespiel.agents.policy import LLMPolicy
     from tests.agents.fake_vllm import MakeServer, Plug
-
-__all__ = ["one_thread"]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.runs import checkpoint
-from gamespiel.agents.runs.kept import CheckpointError
+from gamespiel.agents.runs.catalog import CheckpointError
 from tests.agents.cards import OnCard, Seen, card
 from tests.agents.toys import Echo, Stairs, collect, make_policy, make_ppo, masks_of, randomise, same_noise
 

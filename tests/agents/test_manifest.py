@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gamespiel.agents.ppo import LLMPPO
-from gamespiel.agents.runs import checkpoint, kept
+from gamespiel.agents.runs import catalog, checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.runs.loggers import find_gaps
 from gamespiel.agents.runs.manifest import is_whole, write_manifest
@@ -80,11 +80,11 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(
         def save(run: Path = run) -> None:
             trained.step = step if again else step + 1
             checkpoint.save(trained, run)
-            kept.prune(run, 1)
+            catalog.prune(run, 1)
 
         killed = kill_before(number, save)
         folder = checkpoint.find(run)
-        assert is_whole(folder) and kept.find_whole(run) == folder
+        assert is_whole(folder) and catalog.find_whole(run) == folder
         checkpoint.load(trained, folder)
         assert trained.step in ((step,) if again else (step, step + 1))
         checkpoint.save(trained, run)  # what a kill has left is no obstacle
@@ -212,7 +212,7 @@ def test_a_checkpoint_that_is_not_whole_and_the_one_before(
     trained.step = 2
     with pytest.raises(CheckpointError, match=rf"optimizer.safetensors has .* before it is {run}@2"):
         checkpoint.load(trained, checkpoint.find(run))
-    assert kept.find_whole(run) == folder
+    assert catalog.find_whole(run) == folder
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 2}))
     with pytest.raises(CheckpointError, match=r"it has format 2, .* up to 1"):
@@ -224,7 +224,7 @@ def test_a_checkpoint_that_is_not_whole_and_the_one_before(
     with pytest.raises(CheckpointError, match=message):
         checkpoint.load_policy(trained.policy, folder)
     with pytest.raises(CheckpointError, match="holds none that is whole"):
-        kept.find_whole(run)
+        catalog.find_whole(run)
 
 
 def test_gaps_of_a_metrics_file(tmp_path: Path) -> None:

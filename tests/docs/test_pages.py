@@ -18,13 +18,12 @@ from typing import Any
 import pytest
 
 from docs.site import site_pages
-from gamespiel.agents.runs import kept
+from gamespiel.agents.runs import catalog
 from gamespiel.cli import build_parser, split_overrides
 from tests.docs.test_blocks import BLOCK, run_block
-from tests.gamespiel.conftest import finished, no_decoration, one_thread
-from tests.registries import registries
+from tests.gamespiel.conftest import finished, no_decoration
 
-__all__ = ["finished", "no_decoration", "one_thread", "registries"]
+__all__ = ["finished", "no_decoration"]
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -98,7 +97,8 @@ def parsed(
     # The page begins this run by --resume auto, where no folder is yet.
     if "@best" in line:
         shutil.copytree(finished, "runs/week")
-        kept.mark_best(Path("runs/week"), kept.step_of(kept.find_whole(Path("runs/week"))), "score", 0.5)
+        week = Path("runs/week")
+        catalog.mark_best(week, catalog.step_of(catalog.find_whole(week)), "score", 0.5)
     return option_sets
 
 
@@ -186,7 +186,6 @@ def test_readme_is_short_and_its_first_commands_are_those_of_other_pages() -> No
 
 @pytest.mark.trains
 @pytest.mark.parametrize("page, count", [("docs/start.md", 5), ("docs/terminal.md", 10)])
-@pytest.mark.usefixtures("one_thread")
 def test_all_commands_of_a_page_run_in_order(
     page: str, count: int, tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

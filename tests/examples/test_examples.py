@@ -10,10 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.registries import registries
-
-__all__ = ["registries"]
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 #: An example has fewer lines than this.

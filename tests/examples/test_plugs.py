@@ -7,9 +7,8 @@ import re
 import pytest
 
 from tests.examples.test_examples import example, run
-from tests.registries import registries
 
-__all__ = ["registries", "run"]
+__all__ = ["run"]
 
 pytestmark = pytest.mark.launch
 

@@ -87,7 +87,7 @@ def test_it_is_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], s
     assert ended > 10
 
 
-def test_illegal_actions_of_opponents_are_counted_as_in_sync_vector_env(registry: None) -> None:
+def test_illegal_actions_of_opponents_are_counted_as_in_sync_vector_env(registries: None) -> None:
     opponents.register_opponent("wrong", Fixed, illegal="random")
     mode = AutoresetMode.NEXT_STEP
     slow, fast = (
@@ -146,7 +146,7 @@ def test_a_search_gets_a_thread_per_core(monkeypatch: pytest.MonkeyPatch) -> Non
     assert make_vec(**LEDUC).threads == 1
 
 
-def test_after_an_error_no_game_moves(registry: None) -> None:
+def test_after_an_error_no_game_moves(registries: None) -> None:
     """A thread that still moved its game would mix with the moves of the next reset."""
     failed, ended = threading.Event(), []
 

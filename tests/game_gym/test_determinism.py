@@ -121,7 +121,7 @@ class Moody(Fixed):
         return legal[Moody.calls % len(legal)]
 
 
-def test_an_opponent_may_say_why_it_cannot_be_carried(registry: None) -> None:
+def test_an_opponent_may_say_why_it_cannot_be_carried(registries: None) -> None:
     register_opponent("moody", Moody, why_not_replayable="it answers from elsewhere")
     env = make(game="tic_tac_toe", opponent="moody")
     pickle.dumps(env)  # nothing is being played yet
@@ -133,7 +133,7 @@ def test_an_opponent_may_say_why_it_cannot_be_carried(registry: None) -> None:
     assert pickle.loads(pickle.dumps(env)).reset(seed=0)  # it is over, so nothing has to be replayed
 
 
-def test_a_replay_that_went_another_way_is_noticed(registry: None) -> None:
+def test_a_replay_that_went_another_way_is_noticed(registries: None) -> None:
     register_opponent("moody", Moody)
     env = make(game="tic_tac_toe", opponent="moody")
     env.reset(seed=1)

@@ -15,7 +15,7 @@ from task_gym.opponents import register_opponent
 from task_gym.seeding import DRAWN_LIMIT, Stream
 from tests.game_gym.play import LEDUC, Fixed, episode, make, strip
 
-pytestmark = pytest.mark.usefixtures("registry")
+pytestmark = pytest.mark.usefixtures("registries")
 
 #: Keys of infos about the opponent.
 APART = ("opponent", "opponent_illegal")
@@ -60,7 +60,7 @@ class Stumbler(Chooser):
 def answering(answer: Any, rule: str = "raise", kind: type[Fixed] = Fixed) -> str:
     """The name of a new opponent that gives this answer."""
     factory = type("Answering", (kind,), {"answer": staticmethod(answer) if callable(answer) else answer})
-    name = f"answering{len(opponents._REGISTRY)}"
+    name = f"answering{len(opponents.REGISTRY)}"
     register_opponent(name, factory, takes_argument=True, illegal=rule)
     return name
 

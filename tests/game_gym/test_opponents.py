@@ -153,7 +153,7 @@ def test_every_declared_search_was_measured() -> None:
         assert (spec.budget is None) == (estimate_move("mcts", variant) == 0.0), name
 
 
-def test_a_mean_over_games_and_opponents(registry: None) -> None:
+def test_a_mean_over_games_and_opponents(registries: None) -> None:
     """Task ids 4 and 12 times 10^8 are othello and chess, 3.8 s and 5 s; a quarter is searched."""
     env = make(task_ids=[400000000, 1200000000])
     assert env.unwrapped.search_seconds == 0.0
@@ -192,7 +192,7 @@ def test_a_seed_is_one_opponent_and_the_same_game_as_without() -> None:
         assert alone.reset(seed=seed)[0] == text
 
 
-def test_it_waits_if_one_of_them_does(registry: None) -> None:
+def test_it_waits_if_one_of_them_does(registries: None) -> None:
     """Whoever comes first: else the episodes of a slow opponent would be played one after the other."""
     first = opponents.find_opponent("first").factory
     opponents.register_opponent("slow", lambda seating: first(seating), waits=True)

@@ -73,7 +73,7 @@ def test_the_games_are_those_of_one_environment(arguments: dict[str, Any], room:
         assert play(sharing, seed, looks=seed % 3 == 0) == play(alone, seed, looks=seed % 3 == 0), seed
 
 
-def test_an_opponent_is_checked_as_ever(registry: None) -> None:
+def test_an_opponent_is_checked_as_ever(registries: None) -> None:
     class Wrong(Fixed):
         asks_only_for_actions = True
 

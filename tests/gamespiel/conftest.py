@@ -1,4 +1,4 @@
-"""A finished run, made once; one thread, so that runs in other processes add numbers in the same order."""
+"""A finished run, made once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ import pytest
 
 from gamespiel.serving.options import ServeOptions
 from tests.gamespiel.serving.servers import serving
-from tests.threads import one_thread
-
-__all__ = ["one_thread"]
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamespiel.agents.runs import kept
-from gamespiel.agents.runs.kept import Best, CheckpointError
+from gamespiel.agents.runs import catalog
+from gamespiel.agents.runs.catalog import Best, CheckpointError
 from gamespiel.agents.sampling import noise
 from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 from gamespiel.cli import main
@@ -152,7 +152,8 @@ def test_evaluations_change_nothing_but_their_own_metrics(tmp_path: Path) -> Non
     ]
     assert without[:4] == without[4:]
     best = json.loads((run / "checkpoints" / "best.json").read_text())
-    assert best["metric"] == "eval/score" and kept.find(f"{run}@best") == kept.find(f"{run}@{best['step']}")
+    assert best["metric"] == "eval/score"
+    assert catalog.find(f"{run}@best") == catalog.find(f"{run}@{best['step']}")
     assert steps_of(run) == sorted({best["step"], 4})  # the newest one, and the best
     assert "run.eval_steps: evaluations while training hold nothing out: the game is so small" in said
     assert "held_out 0." in said
@@ -217,18 +218,18 @@ def test_going_back_moves_later_checkpoints_aside(tmp_path: Path) -> None:
 def test_places_that_name_no_checkpoint(
     finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert kept.find(f"{finished}@1").name == "step-000001"
+    assert catalog.find(f"{finished}@1").name == "step-000001"
     with pytest.raises(CheckpointError, match=r"@70' was given, allowed: .*run@0, .*run@12$"):
-        kept.find(f"{finished}@70")
+        catalog.find(f"{finished}@70")
     with pytest.raises(CheckpointError, match=r"a run with run.eval_steps has a best one"):
-        kept.find(f"{finished}@best")
+        catalog.find(f"{finished}@best")
     evaluation = ["eval", "--num_episodes", "1", "--output", str(tmp_path / "e.json"), "--checkpoint"]
     assert main([*evaluation, f"{finished}@1"]) == 0
     assert main([*evaluation, f"{finished}@50"]) == 2
     assert "allowed: " in capsys.readouterr().err
     odd = tmp_path / "a@7"
     odd.mkdir()
-    assert kept.read_place(odd) == odd  # a folder's own name
+    assert catalog.read_place(odd) == odd  # a folder's own name
 
 
 @pytest.mark.trains
@@ -243,7 +244,7 @@ def test_resume_auto_begins_goes_on_and_goes_back(tmp_path: Path, capsys: pytest
     assert f"--resume auto: there is no run in {run}; a new one begins" in capsys.readouterr().out
     rows = (run / "metrics.jsonl").read_bytes()
     assert main(command) == 0 and (run / "metrics.jsonl").read_bytes() == rows
-    (kept.find(run) / "optimizer.safetensors").write_bytes(b"torn")
+    (catalog.find(run) / "optimizer.safetensors").write_bytes(b"torn")
     (run / "metrics.jsonl").write_bytes(rows.replace(b'"step": 1,', b'"step": 0,', 1))
     capsys.readouterr()
     assert main(command) == 0

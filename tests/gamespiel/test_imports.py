@@ -83,9 +83,9 @@ def forget(patch: pytest.MonkeyPatch) -> None:
     """As in a new process: the module is not imported, and what it registered is not there."""
     sys.modules.pop("mine", None)
     DECLARED.pop("nim", None)
-    built_in = {name: entry for name, entry in opponents._REGISTRY.items() if name != "last"}
-    patch.setattr(opponents, "_REGISTRY", built_in)
-    patch.setattr(rewards, "_REGISTRY", {})
+    built_in = {name: entry for name, entry in opponents.REGISTRY.items() if name != "last"}
+    patch.setattr(opponents, "REGISTRY", built_in)
+    patch.setattr(rewards, "REGISTRY", {})
 
 
 @pytest.mark.trains

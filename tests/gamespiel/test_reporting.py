@@ -19,7 +19,7 @@ from tests.gamespiel.runs import rows_of, small, train_quietly
 SHORT = {"ppo__num_train_steps": "3", "run__eval_games": "0", "run__exact_every": "0"}
 
 
-class Kept:
+class RecordingReport:
     """A report that keeps its rows and texts, and fails in the calls with some numbers."""
 
     def __init__(self, failing: range = range(0)) -> None:
@@ -62,15 +62,15 @@ def report_steps(make: Callable[[int], Report], steps: int) -> list[str]:
 
 
 def test_rows_and_some_games_are_reported_and_failures_are_said() -> None:
-    report = Kept()
+    report = RecordingReport()
     assert report_steps(report.make, 26) == []
     assert report.rows[:2] == [(1, {"a/b": 0.5, "name": "easy"}), (2, {"a/b": 1.0, "name": "easy"})]
     assert report.texts == [(1, "game: a game"), (25, "game: a game")]
     assert (len(report.rows), report.closed) == (26, 1)
-    failing = Kept(failing=range(2, 4))
+    failing = RecordingReport(failing=range(2, 4))
     assert report_steps(failing.make, 5) == ["report_to wandb: OSError: no route to host; the run goes on"]
     assert [step for step, _ in failing.rows] == [1, 4, 5]
-    useless = Kept(failing=range(2, 100))
+    useless = RecordingReport(failing=range(2, 100))
     said = report_steps(useless.make, 20)
     assert len(said) == 2 and said[1].endswith("no route to host; it is no longer asked")
     assert useless.calls == 1 + FAILURES

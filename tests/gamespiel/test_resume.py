@@ -167,13 +167,13 @@ def list_rates() -> Any:
 
 def losses_break(monkeypatch: pytest.MonkeyPatch, first: int, above: float) -> None:
     """Makes the loss NaN from step ``first`` on, at learning rates above ``above``."""
-    loss = Update._sum_terms
+    loss = Update.sum_terms
 
     def instead(self: Update, *args: Any) -> Any:
         broken = self.step >= first and self.optimizer.param_groups[0]["lr"] > above
         return loss(self, *args) * (torch.nan if broken else 1.0)
 
-    monkeypatch.setattr(Update, "_sum_terms", instead)
+    monkeypatch.setattr(Update, "sum_terms", instead)
 
 
 def test_back_to_the_checkpoint_with_half_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from gamespiel.agents.hyperparameters import ModelSettings
 from gamespiel.agents.models.architectures import architecture_of
 from gamespiel.agents.models.loading import load_tokenizer
 from gamespiel.agents.models.weights import ModelError, weight_files
-from gamespiel.agents.runs.kept import FOLDER, read_best
+from gamespiel.agents.runs.catalog import FOLDER, read_best
 from gamespiel.agents.runs.loggers import MetricsFileError, find_gaps, truncate_after
 from gamespiel.agents.runs.manifest import ManifestError, check_files
 from gamespiel.agents.tokens.templates import TemplateFailure, render

@@ -29,7 +29,7 @@ class Fixed:
 
 @pytest.fixture(autouse=True)
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(opponents, "_REGISTRY", {})
+    monkeypatch.setattr(opponents, "REGISTRY", {})
     register_opponent("policy", Fixed, usage="policy:PATH", takes_argument=True, why_not_replayable="remote")
     register_opponent("last", Fixed)
     yield

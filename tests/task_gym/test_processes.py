@@ -132,7 +132,7 @@ def test_an_interrupt_of_a_request_to_the_nursery_leaves_no_answer_for_the_next(
         process = nursery.fork()
         process.end()
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(processes, "_read_exactly", interrupt)
+            patch.setattr(processes, "read_exactly", interrupt)
             request(process.pid)
         after = nursery.fork()
         assert after.ask(Evaluate("__import__('os').getpid()"), 10.0)[0] == after.pid

@@ -76,7 +76,7 @@ def replay(sampler: Failures, seed: int, *scores: float) -> None:
         sampler.record([outcome(Start(7, "random", seed, replayed=True), score)])
 
 
-def kept(sampler: Failures) -> dict[int, float]:
+def list_failures(sampler: Failures) -> dict[int, float]:
     """The stored starts' scores by seed, the oldest first."""
     return {failure["seed"]: failure["score"] for failure in sampler.state_dict()["kept"]}
 
@@ -86,7 +86,7 @@ def test_failures_enter_and_successes_and_faults_do_not() -> None:
     sampler.record(
         [fresh(1, 0.0), fresh(2, 0.5), fresh(3, 0.6), fresh(4, None, "fault"), fresh(5, 0.0, "cut")]
     )
-    assert kept(sampler) == {1: 0.0, 2: 0.5, 5: 0.0}
+    assert list_failures(sampler) == {1: 0.0, 2: 0.5, 5: 0.0}
     assert sampler.stats() == {
         "size": 3, "share": 0.0, "mean_priority": pytest.approx(2.5 / 3), "episodes": 4, "replays": 0,
         "stored": 3, "mastered": 0, "given_up": 0, "pushed_out": 0,
@@ -97,12 +97,12 @@ def test_the_score_is_the_mean_of_old_and_new() -> None:
     sampler = Failures()
     sampler.record([fresh(1, 0.0)])
     replay(sampler, 1, 1.0)
-    assert kept(sampler) == {1: 0.5}
+    assert list_failures(sampler) == {1: 0.5}
     replay(sampler, 1, 0.0)
-    assert kept(sampler) == {1: 0.25}
+    assert list_failures(sampler) == {1: 0.25}
     # A fresh episode from the same start says as much, and is no replay.
     sampler.record([fresh(1, 0.75)])
-    assert kept(sampler) == {1: 0.5}
+    assert list_failures(sampler) == {1: 0.5}
     assert sampler.stats()["replays"] == 2 and sampler.stats()["share"] == 0.5
 
 
@@ -110,16 +110,16 @@ def test_a_start_leaves_after_a_number_of_replays() -> None:
     sampler = Failures(max_replays=3)
     sampler.record([fresh(1, 0.0)])
     replay(sampler, 1, 0.0, 0.0)
-    assert set(kept(sampler)) == {1}
+    assert set(list_failures(sampler)) == {1}
     replay(sampler, 1, 0.0)
-    assert kept(sampler) == {} and sampler.stats()["given_up"] == 1
+    assert list_failures(sampler) == {} and sampler.stats()["given_up"] == 1
     # Another worker's replay of it comes too late, and does not bring it back.
     replay(sampler, 1, 0.0)
-    assert kept(sampler) == {}
+    assert list_failures(sampler) == {}
     unlimited = Failures(max_replays=None)
     unlimited.record([fresh(1, 0.0)])
     replay(unlimited, 1, *[0.0] * 50)
-    assert set(kept(unlimited)) == {1}
+    assert set(list_failures(unlimited)) == {1}
 
 
 def test_the_oldest_leaves_a_full_store() -> None:
@@ -127,7 +127,7 @@ def test_the_oldest_leaves_a_full_store() -> None:
     sampler.record([fresh(1, 0.0), fresh(2, 0.0)])
     replay(sampler, 1, 0.0)  # makes it no younger
     sampler.record([fresh(3, 0.0)])
-    assert list(kept(sampler)) == [2, 3] and sampler.stats()["pushed_out"] == 1
+    assert list(list_failures(sampler)) == [2, 3] and sampler.stats()["pushed_out"] == 1
 
 
 def test_draws_by_priority() -> None:

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from itertools import chain
+from multiprocessing.connection import Connection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -61,17 +61,18 @@ def test_it_answers_as_the_sampler_does() -> None:
 
 
 def test_after_ctrl_c_the_next_answer_is_that_of_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    receive = Connection.recv
+
+    def interrupt(connection: Connection) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return receive(connection)
+        assert connection.poll(60)  # the answer has come
+        raise KeyboardInterrupt
+
     with share(stages()) as shared:
         shared.stats()  # the connection is there
-        connection = shared._own.connection
-
-        def interrupt() -> None:
-            assert connection.poll(60)  # the answer has come
-            raise KeyboardInterrupt
-
-        interrupted = SimpleNamespace(send=connection.send, recv=interrupt)
-        monkeypatch.setattr(shared._own, "connection", interrupted)
-        with pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Connection, "recv", interrupt)
             shared.draw()
         assert shared.record([]) == []
         assert isinstance(shared.draw(), Start)

@@ -31,7 +31,7 @@ def oracle(env: Any) -> Any:
         case gym.spaces.Discrete():
             return env._outputs.index(trace.truth)
         case _ if env.spec.id == "CodeTraceLines-v0":
-            return trace.truth.removesuffix("\n").split("\n")[len(env._given)]
+            return trace.truth.removesuffix("\n").split("\n")[len(env._history)]
         case _:
             return trace.truth
 

@@ -167,7 +167,7 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
     def _score_info(self, score: float, by_scoring: dict[str, float]) -> dict[str, Any]:
         """Returns the part of ``info`` at the end that follows from the scores."""
         ended = ending_info(
-            score, [score], result_of(score - SUCCESS), self._given.copy(), by_scoring=by_scoring
+            score, [score], result_of(score - SUCCESS), self._history.copy(), by_scoring=by_scoring
         )
         return {"upstream_reward": by_scoring["affine"], **ended}
 
@@ -179,7 +179,7 @@ class TraceEnv(TaskEnv, gym.Env[str, Any]):
             "game": GAME,
             "seat": 0,
             "opponent": "none",
-            "turn": len(self._given),
+            "turn": len(self._history),
             "source": self.source,
         }
 

@@ -90,7 +90,7 @@ class CodeTraceChoiceEnv(TraceEnv, gym.Env[str, Any]):
         number = read_action(action)
         if not 0 <= number < len(self._outputs):
             return self._refuse(number)
-        self._given.append(number)
+        self._history.append(number)
         by_scoring = scores(trace.truth, self._outputs[number])
         score = by_scoring[self._scoring]
         return self._end(score, by_scoring, score)
@@ -98,7 +98,7 @@ class CodeTraceChoiceEnv(TraceEnv, gym.Env[str, Any]):
     def _refuse(self, number: int) -> Step:
         message = illegal_action(f"action: {shown(number)} was given", range(len(self._outputs)))
         gives_up = self._strikes.add(message)
-        self._given.append(number)
+        self._history.append(number)
         more = illegal_info(message)
         if gives_up:
             return self._end(0.0, dict.fromkeys(SCORINGS, 0.0), ILLEGAL_REWARD, more)
@@ -108,7 +108,7 @@ class CodeTraceChoiceEnv(TraceEnv, gym.Env[str, Any]):
         legal = [] if self._over else list(range(len(self._outputs)))
         return {
             **super()._info(),
-            "turn": len(self._given) - self._strikes.count,
+            "turn": len(self._history) - self._strikes.count,
             "action_mask": self.action_masks().astype(np.int8),
             "legal_actions": legal,
             "admissible_commands": [self._outputs[number] for number in legal],

@@ -55,16 +55,16 @@ class CodeTraceLinesEnv(TraceEnv, gym.Env[str, Any]):
     def step(self, action: Any) -> Step:
         """Answers with the next line."""
         trace, reply = self._playing(), read_reply(action)
-        right = line_is_right(self._lines[len(self._given)], reply)
-        self._given.append(reply)
+        right = line_is_right(self._lines[len(self._history)], reply)
+        self._history.append(reply)
         self._right += right
         by_line = self._scoring == "lines"
         reward = right / len(self._lines) if by_line else 0.0
-        if len(self._given) < len(self._lines):
-            shown = self._lines[: len(self._given)]
+        if len(self._history) < len(self._lines):
+            shown = self._lines[: len(self._history)]
             text = render_line(trace.code, trace.stdin, shown)
             return self._finish_step(text, reward, {"upstream_reward": reward, "line": right})
-        by_scoring = scores(trace.truth, "\n".join(map(clean_line, self._given)))
+        by_scoring = scores(trace.truth, "\n".join(map(clean_line, self._history)))
         if by_line:
             return self._end(self._right / len(self._lines), by_scoring, reward, {"line": right})
         score = by_scoring[self._scoring]

@@ -88,7 +88,7 @@ class CodeTraceEnv(TraceEnv, gym.Env[str, Any]):
         if isinstance(self._backend, AffinetesBackend):
             return self._step_served(self._backend, read_reply(action))
         trace, reply = self._playing(), read_reply(action)
-        self._given.append(reply)
+        self._history.append(reply)
         by_scoring = scores(trace.truth, reply)
         score = by_scoring[self._scoring]
         return self._end(score, by_scoring, score)
@@ -112,7 +112,7 @@ class CodeTraceEnv(TraceEnv, gym.Env[str, Any]):
         """Answers a server's question; after a fault at reset, the step changes nothing."""
         self._check_playing()
         assert self._answered is not None
-        self._given.append(reply)
+        self._history.append(reply)
         if not self._answered.fault:
             self._answered = backend.answer(reply)
         answered = self._answered
@@ -128,7 +128,7 @@ class CodeTraceEnv(TraceEnv, gym.Env[str, Any]):
     def _read_ending(self, answered: Answered) -> dict[str, Any]:
         """Returns the part of ``info`` at the end that follows from a server's scores."""
         if answered.fault:
-            ended = ending_info(None, None, "fault", self._given.copy())
+            ended = ending_info(None, None, "fault", self._history.copy())
             return {"upstream_reward": 0.0, **ended, "fault": answered.fault}
         return self._score_info(answered.by_scoring[self._scoring], dict(answered.by_scoring))
 

@@ -82,7 +82,7 @@ def _unified(group: Path, top: Path) -> Place:
     raise OSError(f"no group from {group} up passes on the controllers memory and pids and may be written to")
 
 
-def _places() -> list[Place]:
+def find_places() -> list[Place]:
     """Returns where groups for workers are made.
 
     Raises:
@@ -120,7 +120,7 @@ class Group:
         self._groups: list[tuple[Path, Place]] = []
         self._limits: tuple[int, int] | None = None
         try:
-            for place in _places():
+            for place in find_places():
                 _sweep(place.parent)
                 path = place.parent / f"{PREFIX}{os.getpid()}-{pid}"
                 path.mkdir()
@@ -170,7 +170,7 @@ def _sweep(parent: Path) -> None:
 def trouble() -> str | None:
     """Returns why workers get no control groups here; None if they do."""
     try:
-        _places()
+        find_places()
     except OSError as error:
         return str(error)
     return None

@@ -16,10 +16,10 @@ from .jail.wire import CLEAN, ENDED, FAILED, Caps
 from .shapes import Limits, Result, Status
 from .worker import Worker, process_limit
 
-_GRACE_SECONDS = 5.0
+GRACE_SECONDS = 5.0
 """Time for a worker to end a program, in seconds. After it, the worker is killed."""
 
-_SWEEP_SECONDS = 60.0
+SWEEP_SECONDS = 60.0
 """Time for a worker to remove the files of a program, in seconds. No program's clock runs meanwhile."""
 
 _CHUNK = 1 << 16
@@ -159,7 +159,7 @@ class Execution:
         if self._stopped is None:
             self._stopped = status
             if not self._ended:
-                self.deadline = time.perf_counter() + _GRACE_SECONDS
+                self.deadline = time.perf_counter() + GRACE_SECONDS
                 with contextlib.suppress(ConnectionError):  # the worker is gone, and its reply says so
                     self.worker.stop()
 
@@ -167,7 +167,7 @@ class Execution:
 
     def _end(self) -> None:
         now = time.perf_counter()
-        self._seconds, self.deadline = now - self._begun, now + _SWEEP_SECONDS
+        self._seconds, self.deadline = now - self._begun, now + SWEEP_SECONDS
         self._ended = True
         # Nothing writes any more. A process forked meanwhile may still have a copy of the pipe's other end,
         # so we do not wait for the end of the file.

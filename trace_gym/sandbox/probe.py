@@ -178,7 +178,8 @@ SWITCHES = {
 """Settings below /proc/sys: the value that forbids user namespaces, and one that allows them."""
 
 
-def _read(path: str) -> str:
+def read_kernel_file(path: str) -> str:
+    """Returns a file's text without white space around it; "" where there is none."""
     try:
         return Path(path).read_text().strip()
     except OSError:
@@ -192,9 +193,9 @@ def advise() -> list[str]:
     clauses = [
         f"the machine's administrator can allow user namespaces: sysctl -w {allowing}"
         for name, (forbidding, allowing) in SWITCHES.items()
-        if _read(f"/proc/sys/{name}") == forbidding
+        if read_kernel_file(f"/proc/sys/{name}") == forbidding
     ]
-    if any(line.split() == ["Seccomp:", "2"] for line in _read("/proc/self/status").splitlines()):
+    if any(line.split() == ["Seccomp:", "2"] for line in read_kernel_file("/proc/self/status").splitlines()):
         clauses.append(
             "this process is under a system call filter, as in a container: give the container "
             "--security-opt seccomp=unconfined --security-opt apparmor=unconfined, or run outside of it"

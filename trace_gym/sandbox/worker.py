@@ -21,7 +21,8 @@ from .jail.sweep import empty
 from .jail.wire import FAILED, LARGEST, MAPPED, READY, SHORT, STOP, UNSHARED, Caps, Setting
 
 _START_SECONDS = 30.0
-_END_SECONDS = 5.0
+END_SECONDS = 5.0
+"""Time for a worker to end, in seconds. After it, it is killed."""
 
 _CODE = "import sys; sys.path.insert(0, {path!r}); from jail.worker import main; del sys.path[0]; main()"
 
@@ -59,7 +60,7 @@ def survey() -> dict[str, dict[str, str]]:
     return needs
 
 
-def _own_ids() -> str:
+def read_id_ranges() -> str:
     """Returns the user ids of this process's user namespace: lines of first, first outside, number."""
     return Path("/proc/self/uid_map").read_text()
 
@@ -70,7 +71,7 @@ def stranger(pid: int) -> int:
     Raises:
         SandboxError: this user namespace has no such id.
     """
-    ranges = [(int(first), int(count)) for first, _, count in map(str.split, _own_ids().splitlines())]
+    ranges = [(int(first), int(count)) for first, _, count in map(str.split, read_id_ranges().splitlines())]
     # Above all ids that distributions and containers hand out, or at least above ordinary users.
     for wanted in (0x70000000 + pid, 50_000 + pid % 10_000):
         if any(first <= wanted < first + count for first, count in ranges):
@@ -151,7 +152,7 @@ def _end(
         process.returncode = 0  # another process's child: no wait and no warning
         return
     try:
-        process.wait(_END_SECONDS)
+        process.wait(END_SECONDS)
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -247,7 +248,7 @@ class Worker:
         """Returns the last line of a failed worker's standard error."""
         self._control.close()
         try:
-            _, errors = self._process.communicate(timeout=_END_SECONDS)
+            _, errors = self._process.communicate(timeout=END_SECONDS)
         except subprocess.TimeoutExpired:
             return "it did not answer"
         return (errors.decode(errors="replace").strip().splitlines() or ["it ended without a word"])[-1]

@@ -154,7 +154,7 @@ def inspect_board(
     for number, entry in enumerate(data["agents"]):
         jobs += _check_agent(board, entry, f"agents.{number} {shown(entry['name'])}", report)
     _note_versions(data["versions"], report)
-    _replay(jobs, board, quick, processes, report, console)
+    replay_jobs(jobs, board, quick, processes, report, console)
     if not any("address" in line for line in report.findings):
         report.findings += islice(_diff(data["results"], summarize(board), "results"), MOST_SHOWN)
     return report
@@ -334,9 +334,10 @@ def _note_versions(written: Mapping[str, str], report: Report) -> None:
             )
 
 
-def _replay(
+def replay_jobs(
     jobs: Sequence[Job], board: Board, quick: bool, processes: int, report: Report, console: Console | None
 ) -> None:
+    """Plays episodes again, and adds to a report those that differ."""
     spoke = time.monotonic()
     for number, (job, problem) in enumerate(_run_jobs(jobs, board, quick, processes), 1):
         report.episodes += 1

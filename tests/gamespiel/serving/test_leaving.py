@@ -145,7 +145,7 @@ def test_abandoned_episodes_make_room() -> None:
     # Those of the caller that has most go, and not the other's, which is idle for longer.
     now[0] = 30.0 + sessions.ABANDONED
     episodes.add(lambda: "third", "third")
-    assert [item.owner for item in episodes._entries.values()] == ["hog", "other", "third", "third"]
+    assert [item.owner for item in episodes._sessions.values()] == ["hog", "other", "third", "third"]
 
 
 def test_calls_about_one_episode_do_not_take_all_threads() -> None:

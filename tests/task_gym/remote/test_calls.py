@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -49,6 +50,15 @@ def test_an_unwanted_wait_ends_and_its_call_is_cancelled() -> None:
         assert time.monotonic() - began < 30
         time.sleep(0.01)
     assert loop.wait_for(sleep(0.15, ended)) == "slept"  # nothing is abandoned outside
+
+
+def test_ctrl_c_ends_a_wait_though_another_thread_was_given_the_signal() -> None:
+    """As if it came right before the main thread's wait, which it does not interrupt then."""
+    threading.Timer(0.3, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        loop.wait_for(sleep(20, []))
+    assert time.monotonic() - began < 15
 
 
 def test_calls_that_end_by_themselves_are_as_usual() -> None:

@@ -91,7 +91,7 @@ def test_an_opponent_that_cannot_be_replayed_ends_the_episode_as_a_fault(
             text, info = super().reset(seed=seed, options=options)
             return text, {**info, "opponent": "oracle:delphi"}
 
-    monkeypatch.setattr(opponents, "_REGISTRY", {})
+    monkeypatch.setattr(opponents, "REGISTRY", {})
     why = "it answers as it likes"
     opponents.register_opponent("oracle", lambda seating: None, takes_argument=True, why_not_replayable=why)  # type: ignore[arg-type, return-value]
     group = EnvGroup([Oracle])

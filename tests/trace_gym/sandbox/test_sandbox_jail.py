@@ -276,10 +276,10 @@ def test_user_ids_are_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
         ("0 100000 65536", 50_000),
         ("0 1 1\n1 9 99999", 50_000),
     ):
-        monkeypatch.setattr(worker, "_own_ids", lambda ids=ids: ids)
+        monkeypatch.setattr(worker, "read_id_ranges", lambda ids=ids: ids)
         user_ids = [worker.stranger(pid) for pid in (1, 2, 4711, 4_194_303)]
         assert min(user_ids) > lowest and taken.isdisjoint(user_ids) and len(set(user_ids)) == 4
-    monkeypatch.setattr(worker, "_own_ids", lambda: "0 1000 1")
+    monkeypatch.setattr(worker, "read_id_ranges", lambda: "0 1000 1")
     with pytest.raises(SandboxError, match="no user id is to be had for programs"):
         worker.stranger(1)
 

@@ -189,7 +189,7 @@ def test_a_normal_user_has_the_same_level() -> None:
     ],
 )
 def test_advice(monkeypatch: pytest.MonkeyPatch, files: dict[str, str], advised: str) -> None:
-    monkeypatch.setattr(probe, "_read", lambda path: files.get(path, ""))
+    monkeypatch.setattr(probe, "read_kernel_file", lambda path: files.get(path, ""))
     assert [advised in one for one in probe.advise()] == [True]
 
 
@@ -222,7 +222,7 @@ def groups_of_this_process() -> set[str]:
     """Returns the groups of this process's workers; sandboxes of other tests may have some."""
     return {
         path.name
-        for place in cgroups._places()
+        for place in cgroups.find_places()
         for path in place.parent.glob(f"{cgroups.PREFIX}{os.getpid()}-*")
     }
 
@@ -290,7 +290,7 @@ def test_groups_of_callers_that_were_killed_are_removed() -> None:
     need("namespaces")
     gone = subprocess.Popen([sys.executable, "-S", "-c", ""])
     gone.wait()
-    left = [place.parent / f"{cgroups.PREFIX}{gone.pid}-1" for place in cgroups._places()]
+    left = [place.parent / f"{cgroups.PREFIX}{gone.pid}-1" for place in cgroups.find_places()]
     for path in left:
         path.mkdir()
     with Sandbox(limits=LIMITS) as sandbox:
@@ -307,7 +307,7 @@ def test_without_groups_a_program_runs_as_with_them(monkeypatch: pytest.MonkeyPa
     program = "import os\nprint(os.getpid(), os.listdir('/proc') if os.path.exists('/proc') else 'no')"
     with Sandbox(limits=LIMITS) as sandbox:
         before = sandbox.run(program).stdout
-    monkeypatch.setattr(cgroups, "_places", nowhere)
+    monkeypatch.setattr(cgroups, "find_places", nowhere)
     with Sandbox(limits=LIMITS) as sandbox:
         assert sandbox.run(program).stdout == before
     cgroups.trouble.cache_clear()

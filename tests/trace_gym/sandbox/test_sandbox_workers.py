@@ -187,8 +187,8 @@ def test_a_worker_killed_under_a_program(sandbox: Sandbox) -> None:
 
 def test_a_stopped_worker_is_given_up(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks that a worker that no longer answers is killed soon after the program's time is over."""
-    monkeypatch.setattr(execution, "_GRACE_SECONDS", 0.2)
-    monkeypatch.setattr(worker, "_END_SECONDS", 0.2)
+    monkeypatch.setattr(execution, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(worker, "END_SECONDS", 0.2)
     with Sandbox(limits=Limits(wall_seconds=0.3), level=sandbox.level, require=sandbox.level) as one:
         one.run("")
         os.kill(pid_of(one), signal.SIGSTOP)
@@ -290,7 +290,7 @@ def test_removal_of_files_is_on_no_program_s_clock_and_has_an_end(monkeypatch: p
 
     result, ended = run([(0.0, "ended 0 0.01"), (0.5, "clean")])
     assert (result.status, ended) == ("ok", []) and result.seconds < 0.5
-    monkeypatch.setattr(execution, "_SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr(execution, "SWEEP_SECONDS", 0.1)
     result, ended = run([(0.0, "ended 0 0.01")])
     assert (result.status, ended) == ("ok", ["kill"])
 

@@ -18,7 +18,7 @@ from trace_gym.programs.builtin.levels import LEVELS, level_of, points
 from trace_gym.programs.builtin.tasks import CELLS, NAMES, ids_of, split
 from trace_gym.programs.builtin.writer import TURNS, Draft, Template, Writer
 
-__all__ = ["CELLS", "FAMILIES", "LEVELS", "NAMES", "TASKS", "Made", "generate", "ids_of", "make", "split"]
+__all__ = ["CELLS", "FAMILIES", "LEVELS", "NAMES", "TASKS", "Trial", "generate", "ids_of", "make", "split"]
 
 _PROGRAMS, _TRIES = 8, 6
 """Programs per task, at most, before the nearest is taken; and drafts per program, at most."""
@@ -30,7 +30,7 @@ _LONGEST_OUTPUT = 2500
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Trial:
     """A generated program with its measurements.
 
     Attributes:
@@ -54,7 +54,7 @@ def generate(task_id: int) -> Program:
     return make(task_id).program
 
 
-def make(task_id: int) -> Made:
+def make(task_id: int) -> Trial:
     """Returns the program of a task id with its measurements; see ``generate``."""
     task_id = check_task_id(task_id, TASKS)
     name, level = split(task_id)
@@ -63,11 +63,11 @@ def make(task_id: int) -> Made:
         for template in FAMILIES[NAMES.index(name)].templates
         if template.lowest <= level <= template.highest
     ]
-    nearest: Made | None = None
+    nearest: Trial | None = None
     for attempt in range(_PROGRAMS):
         for draft, measured, misses in _drafts(task_id * _PROGRAMS + attempt, fitting, level):
             if nearest is None or misses < nearest.misses:
-                nearest = Made(Program(draft.code, draft.stdin, name, level), measured, misses)
+                nearest = Trial(Program(draft.code, draft.stdin, name, level), measured, misses)
             if not misses:
                 return nearest
     if nearest is None:

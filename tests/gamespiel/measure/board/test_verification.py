@@ -324,12 +324,12 @@ def test_an_endpoint_that_refuses_loses_and_one_that_is_away_loses_nothing(
 @pytest.mark.trains
 def test_the_shipped_board_is_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of 40 episodes is played again; ``gamespiel verify`` plays all of them."""
-    replay = verification._replay
+    replay = verification.replay_jobs
 
     def replay_some(jobs: Any, *rest: Any) -> None:
         replay(jobs[::40], *rest)
 
-    monkeypatch.setattr(verification, "_replay", replay_some)
+    monkeypatch.setattr(verification, "replay_jobs", replay_some)
     report = inspect_board(SHIPPED, quick=True)
     assert report.findings == [] and report.episodes > 20
     assert SHIPPED.stat().st_size < 1_500_000

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gamespiel import tracks
-from gamespiel.agents.runs.kept import read_place
+from gamespiel.agents.runs.catalog import read_place
 from gamespiel.arguments import game_flags
 from gamespiel.config import Config, ConfigError, Resolved, resolve_layers, resolve_pretrained, saved_config
 from gamespiel.config.imports import import_modules

@@ -1,7 +1,0 @@
-"""Fixtures of the benchmarks' tests."""
-
-from __future__ import annotations
-
-from tests.threads import one_thread
-
-__all__ = ["one_thread"]
