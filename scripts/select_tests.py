@@ -1,21 +1,26 @@
 """Prints the test files of a room, or of a change: ``make test ROOM=trace_gym`` and ``make test CHANGED=1``.
 
-A room's tests are its own and those that import more of it than its errors. A change's tests are those that
-changed, and those that import a changed module or a module that imports one. Imports through helpers in
-``tests/`` and inside functions count. A changed file that is no module changes the modules and tests that
-contain its name.
+A room's tests are its own and those that import more of it than errors and constants. A change's tests are
+those that changed, and those that import a changed module or a module that imports one, through helpers in
+``tests/`` too. Imports inside functions count. A changed file that is no module changes the modules and tests
+that contain its name.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+IMPORT = re.compile(
+    r"""^[ \t]* (?: from [ ]+ (?P<dots> \.*) (?P<origin> [\w.]*) [ ]+ import [ ]+ (?P<names> \([^)]*\) | .*)
+    | import [ ]+ (?P<modules> .*))""",
+    re.MULTILINE | re.VERBOSE,
+)
 ROOMS = ("task_gym", "game_gym", "trace_gym", "agents", "gamespiel")
 
 
@@ -28,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     sources = {file: (ROOT / file).read_text() for file in files if (ROOT / file).is_file()}
     selected: set[str] = set()
     if options.room:
-        selected |= select_tests(find_room(options.room, sources), sources)
+        selected |= select_room(options.room, sources)
     if options.changed:
         commit = "HEAD" if options.changed == "1" else options.changed
         try:
@@ -48,14 +53,19 @@ def main(argv: list[str] | None = None) -> int:
     if not selected:
         print("nothing that a test imports has changed", file=sys.stderr)
         return 1
-    print(*sorted(selected))
+    # Those that load models first, for one half of the processes: to load transformers takes seconds in each.
+    print(
+        *sorted(selected, key=lambda file: (not file.startswith(("tests/agents", "tests/gamespiel")), file))
+    )
     return 0
 
 
-def find_room(name: str, sources: Mapping[str, str]) -> set[str]:
-    """Returns a room's modules and tests, but for its errors, which other rooms' tests name to await them."""
-    room = (f"{name}/", f"tests/{name}/")
-    return {file for file in sources if file.startswith(room)} - {f"{name}/errors.py"}
+def select_room(name: str, sources: Mapping[str, str]) -> set[str]:
+    """Returns a room's test files, and those that import more of it than errors and constants."""
+    room = {file for file in sources if file.startswith((f"{name}/", f"tests/{name}/"))}
+    room.discard(f"{name}/errors.py")  # which other rooms' tests name to await them
+    imports = find_all_imports(sources, constants=False)
+    return {file for file in sources if is_test(file) and (file in room or imports[file] & room)}
 
 
 def find_importers(changed: set[str], sources: Mapping[str, str]) -> set[str]:
@@ -76,36 +86,32 @@ def select_tests(reached: set[str], sources: Mapping[str, str]) -> set[str]:
         further = {file for file in tests - reached if imports[file] & reached}
         growing = bool(further)
         reached = reached | further
-    return {file for file in tests & reached if Path(file).name.startswith("test_")}
+    return {file for file in reached if is_test(file)}
 
 
-def find_all_imports(sources: Mapping[str, str]) -> dict[str, set[str]]:
+def is_test(file: str) -> bool:
+    return file.startswith("tests/") and Path(file).name.startswith("test_")
+
+
+def find_all_imports(sources: Mapping[str, str], *, constants: bool = True) -> dict[str, set[str]]:
     modules = {module_name(file): file for file in sources}
-    return {file: set(find_imports(file, text, modules)) for file, text in sources.items()}
+    return {file: set(find_imports(file, text, modules, constants)) for file, text in sources.items()}
 
 
-def find_imports(file: str, text: str, modules: Mapping[str, str]) -> Iterator[str]:
+def find_imports(file: str, text: str, modules: Mapping[str, str], constants: bool) -> Iterator[str]:
     """Yields the repository's files that a file imports, anywhere in its code."""
     package = module_name(file).split(".")
     if not file.endswith("__init__.py"):
         package.pop()
-    for node in walk_statements(ast.parse(text)):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
-            origin = base if node.level else node.module or ""
-            names = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
+    for statement in IMPORT.finditer(text):
+        names = re.findall(r"[\w.]+", re.sub("#.*", "", statement["names"] or statement["modules"]))
+        if statement["names"]:
+            if not constants and all(name.isupper() or name == "as" for name in names):
+                continue
+            base = package[: len(package) - len(statement["dots"]) + 1] if statement["dots"] else []
+            origin = ".".join([*base, *filter(None, [statement["origin"]])])
+            names = [origin, *(f"{origin}.{name}" for name in names)]
         yield from (modules[name] for name in names if name in modules)
-
-
-def walk_statements(node: ast.AST) -> Iterator[ast.AST]:
-    """Yields the statements of a module, those within others too. Most nodes are of expressions."""
-    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for child in getattr(node, block, ()):
-            yield child
-            yield from walk_statements(child)
 
 
 def module_name(file: str) -> str:

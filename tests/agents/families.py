@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import transformers  # each class is looked up where it is used: Llama's alone loads for seconds
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from transformers import Gemma3TextConfig, LlamaConfig, PreTrainedTokenizerFast, Qwen2Config, Qwen3Config
 
 WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
@@ -92,7 +92,7 @@ def wrapped(tokenizer: Tokenizer, special: Sequence[str], named: Mapping[str, st
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{bos} $A", special_tokens=[(bos, tokenizer.token_to_id(bos))]
         )
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=4096, **named)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=4096, **named)
 
 
 def chatml() -> Any:
@@ -153,14 +153,19 @@ def gemma3(**sizes: Any) -> Any:
     """Returns a configuration of sliding layers and a full one; prompts are longer than the window."""
     layers = ["sliding_attention", "full_attention", "sliding_attention"]
     more = {"layer_types": layers, "num_hidden_layers": 3, "sliding_window": 16, "query_pre_attn_scalar": 8}
-    return Gemma3TextConfig(**sizes | more)
+    return transformers.Gemma3TextConfig(**sizes | more)
+
+
+def config_maker(name: str, *, tie: bool = True) -> Callable[..., Any]:
+    """Returns what makes configurations of a class; the head is the embedding's weights if they are tied."""
+    return lambda **sizes: getattr(transformers, name)(**sizes, tie_word_embeddings=tie)
 
 
 FAMILIES = {
-    "qwen2.5": Family(chatml, lambda **sizes: Qwen2Config(**sizes, tie_word_embeddings=True)),
-    "qwen3": Family(chatml, lambda **sizes: Qwen3Config(**sizes, tie_word_embeddings=True)),
-    "llama": Family(lambda: llama("{1}"), lambda **sizes: LlamaConfig(**sizes, tie_word_embeddings=False)),
-    "llama3": Family(llama, lambda **sizes: LlamaConfig(**sizes, tie_word_embeddings=True), answer="name"),
+    "qwen2.5": Family(chatml, config_maker("Qwen2Config")),
+    "qwen3": Family(chatml, config_maker("Qwen3Config")),
+    "llama": Family(lambda: llama("{1}"), config_maker("LlamaConfig", tie=False)),
+    "llama3": Family(llama, config_maker("LlamaConfig"), answer="name"),
     "gemma3": Family(gemma, gemma3),
 }
 

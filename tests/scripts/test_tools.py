@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts import fetch_qwen_vocabulary as script
-from scripts.select_tests import find_importers, find_room, select_tests
+from scripts.select_tests import find_importers, select_room, select_tests
 
 SOURCES = {
     "task_gym/errors.py": "",
@@ -49,13 +49,12 @@ def test_a_change_selects_the_tests_of_what_imports_it(changed: str, selected: l
     assert sorted(select_tests(find_importers({changed}, SOURCES), SOURCES)) == selected
 
 
-def test_a_room_selects_its_tests_and_those_that_import_more_than_its_errors() -> None:
+def test_a_room_selects_its_tests_and_those_that_import_more_than_errors_and_constants() -> None:
     names = {"test_kinds", "test_training", "test_errors"}
-    assert select_tests(find_room("gamespiel", SOURCES), SOURCES) == {
-        f"tests/gamespiel/{name}.py" for name in names
-    }
+    assert select_room("gamespiel", SOURCES) == {f"tests/gamespiel/{name}.py" for name in names}
     reads_ids = {"tests/agents/test_ids.py": "import task_gym.ids"}
-    assert select_tests(find_room("task_gym", SOURCES), SOURCES | reads_ids) == {*reads_ids}
+    others = {"tests/agents/test_limits.py": "from task_gym.ids import MOST"}
+    assert select_room("task_gym", SOURCES | reads_ids | others) == {*reads_ids}
 
 
 def test_one_file_is_unpacked_and_another_is_refused(tmp_path: Path) -> None:
