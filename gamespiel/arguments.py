@@ -291,6 +291,8 @@ def add_leaderboard_options(parser: ArgumentParser) -> None:
     _path(parser, "html", "FILE.html", "write the board as a page too")
     _add_import_option(parser)
     group = parser.add_argument_group(f"agents as {USAGE}")
+    prices = "dollars per million tokens, which tables then show"
+    _option(group, "prices", "NAME=IN:OUT", prices, nargs="+", default=[])
     _option(group, "concurrency", "N", "episodes at once [8]", int)
     _option(group, "temperature", "T", "[the endpoint's own]", float)
     _option(group, "max_new_tokens", "N", "tokens that cut a reply [the endpoint's own]", int)

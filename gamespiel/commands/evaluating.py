@@ -192,6 +192,7 @@ def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
     """Play the benchmark of all games and traces; show the board."""
     import_modules(args.imports)
 
+    from gamespiel.measure.board.prices import read_prices
     from gamespiel.measure.board.run import BoardOptions, play_board
     from gamespiel.measure.board.table import print_board
     from gamespiel.replay.board_page import check_page, write_board_page
@@ -202,9 +203,10 @@ def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
     options = make_options(BoardOptions, args, path=args.board)
     console = make_console()
     data = play_board(options, console)
-    print_board(console, data)
+    prices = read_prices(options.prices)
+    print_board(console, data, prices)
     if args.html is not None:
-        count = write_board_page(data, args.html)
+        count = write_board_page(data, args.html, prices)
         console.print(f"{count} episodes and the tables written to {args.html}", soft_wrap=True, markup=False)
 
 

@@ -13,7 +13,8 @@ from gamespiel.errors import InvalidValueError
 from gamespiel.measure.board.agents import BOARD_TRACKS
 from gamespiel.measure.board.benchmark import ANCHORS, TRACE, load_task
 from gamespiel.measure.board.episodes import open_choices
-from gamespiel.measure.board.table import describe_agent, list_labels, order_agents
+from gamespiel.measure.board.prices import Prices
+from gamespiel.measure.board.table import describe_agent, list_columns, list_labels, order_agents
 from gamespiel.replay.page import encode_record, fill_page
 from gamespiel.tracks import UNLISTED
 from task_gym.errors import shown
@@ -36,7 +37,7 @@ STYLE = """
 """
 
 
-def write_board_page(data: Mapping[str, Any], html: Path) -> int:
+def write_board_page(data: Mapping[str, Any], html: Path, prices: Prices) -> int:
     """Writes the page of a board; returns the number of its episodes.
 
     Raises:
@@ -54,7 +55,7 @@ def write_board_page(data: Mapping[str, Any], html: Path) -> int:
         episodes.append(text)
     html.parent.mkdir(parents=True, exist_ok=True)
     title = f"GameSpiel leaderboard: {escape(data['track'])}"
-    write_atomically(html, fill_page(episodes, title=title, before=render_tables(data), style=STYLE))
+    write_atomically(html, fill_page(episodes, title=title, before=render_tables(data, prices), style=STYLE))
     return len(episodes)
 
 
@@ -64,13 +65,13 @@ def check_page(html: Path) -> None:
         raise InvalidValueError(f"--html must end in .html, not {shown(str(html))}")
 
 
-def render_tables(data: Mapping[str, Any]) -> str:
+def render_tables(data: Mapping[str, Any], prices: Prices) -> str:
     """Returns a board's tables as HTML, in which every text of the file is escaped."""
     parts = ['<section class="board">', "<h1>Leaderboard</h1>", _render_head(data)]
     for kind, part in data["results"].items():
         order = order_agents(part)
         if order:
-            parts += [f"<h2>{escape(kind)}</h2>", *_render_kind(part, order, list_labels(data))]
+            parts += [f"<h2>{escape(kind)}</h2>", *_render_kind(part, order, list_labels(data), prices)]
     return "\n".join([*parts, "</section>\n"])
 
 
@@ -86,9 +87,11 @@ def _render_head(data: Mapping[str, Any]) -> str:
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
-def _render_kind(part: Mapping[str, Any], order: Sequence[str], labels: Mapping[str, str]) -> Iterator[str]:
-    head = ("agent", "score", "rating", "95%", "tasks", "deals per task", "episodes")
-    yield _render_table(head, ([labels[name], *describe_agent(part, name)] for name in order))
+def _render_kind(
+    part: Mapping[str, Any], order: Sequence[str], labels: Mapping[str, str], prices: Prices
+) -> Iterator[str]:
+    rows = ([labels[name], *describe_agent(part, name, prices)] for name in order)
+    yield _render_table(("agent", *list_columns(part)), rows)
     if part["differences"]:
         yield "<h3>Paired differences</h3><p>The intervals are right together with 95%.</p>"
         yield _render_differences(part["differences"])

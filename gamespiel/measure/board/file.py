@@ -61,6 +61,18 @@ LONGEST_REPLY, LONGEST_ERROR = 1 << 20, 10_000
 
 Reply = Annotated[str, Field(max_length=LONGEST_REPLY)]
 
+MOST_TOKENS = 1 << 53
+"""The most tokens that an episode is said to have cost. An endpoint can say anything."""
+
+
+@_CLOSED
+class CostShape(TypedDict):
+    """The types of what an episode cost: tokens as the endpoint counted them, and seconds of its requests."""
+
+    prompt_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+    completion_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+    seconds: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
 
 @_CLOSED
 class RowShape(TypedDict):
@@ -80,6 +92,7 @@ class RowShape(TypedDict):
     replies: NotRequired[Annotated[list[Reply], Field(max_length=100_000)]]
     gave_up: NotRequired[bool]
     error: NotRequired[Annotated[str, Field(max_length=LONGEST_ERROR)]]
+    cost: NotRequired[CostShape]
 
 
 @_CLOSED

@@ -12,6 +12,7 @@ from rich.console import Console
 from gamespiel.agents.rollout import Episode, OnStep
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Message
+from gamespiel.endpoints.completion import Usage
 from gamespiel.measure.agents import Agent, load_policy
 from gamespiel.measure.board.benchmark import TRACE, DealSet
 from gamespiel.measure.board.episodes import (
@@ -23,7 +24,7 @@ from gamespiel.measure.board.episodes import (
     play_match,
     read_ending,
 )
-from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY
+from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, MOST_TOKENS
 from gamespiel.measure.journal import Row
 from gamespiel.measure.options import EndpointOptions
 from gamespiel.measure.play import EndpointPlayer, Keep, Match, MatchPlayer, make_policy_player
@@ -94,20 +95,29 @@ def _play_endpoint(list_actions: bool, episode_s: float | None, chat: Chat, matc
     """
     trace = match.task.startswith(TRACE)
     seconds = EPISODE_S["trace" if trace else "game"] if episode_s is None else episode_s
-    deadline = time.monotonic() + seconds
+    deadline, spent, asking = time.monotonic() + seconds, Usage(), 0.0
 
     def reply(messages: Sequence[Message]) -> str:
+        nonlocal asking
+        began = time.monotonic()
         try:
-            text, _ = chat.request_reply(messages, match.seed, deadline)
+            text, usage = chat.request_reply(messages, match.seed, deadline)
+            spent.add(usage)
         except TimeoutError as error:
             raise NoReplyError(f"the episode was not over after {seconds:g} s") from error
         except EndpointError as error:
             if chat.classify_failure(error) == LOST:
                 raise
             raise NoReplyError(str(error)[:LONGEST_ERROR]) from error
+        finally:
+            asking += time.monotonic() - began
         return (text if trace else visible(text))[:LONGEST_REPLY]
 
-    return play_by_replies(match, reply, list_actions=list_actions)
+    row = play_by_replies(match, reply, list_actions=list_actions)
+    cost: dict[str, float] = {
+        name: min(getattr(spent, name), MOST_TOKENS) for name in ("prompt_tokens", "completion_tokens")
+    }
+    return row | {"cost": cost | {"seconds": round(asking, 3)}}
 
 
 def _record_episode(replies: bool, match: Match, episode: Episode) -> Row:

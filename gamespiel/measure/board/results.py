@@ -113,6 +113,10 @@ def _summarize_agent(
     planned = sum(unit[1] in cells for unit in board.list_units(name))
     counted = sum(len(deals.get(task, [])) for task in tasks)
     summary: dict[str, Any] = {"tasks": cells, "tasks_played": len(pooled), "missing": planned - counted}
+    costs = [row["cost"] for task in tasks for deal in deals.get(task, []) for row in deal if "cost" in row]
+    if costs:
+        sums = {key: math.fsum(cost[key] for cost in costs) for key in costs[0]}
+        summary["cost"] = {"episodes": len(costs), **sums}
     if pooled:
         summary |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, tasks, deals)}
     return summary

@@ -38,6 +38,7 @@ from gamespiel.measure.board.file import (
     write_board,
 )
 from gamespiel.measure.board.players import make_player, play_deal
+from gamespiel.measure.board.prices import check_priced, read_prices
 from gamespiel.measure.board.results import summarize
 from gamespiel.measure.journal import Journal, Row
 from gamespiel.measure.options import EndpointOptions, check_least
@@ -66,6 +67,7 @@ class BoardOptions(EndpointOptions):
         games: Episodes after which no further deal is begun; None for no limit.
         processes: Processes that play.
         imports: Modules that processes import first.
+        prices: What agents' tokens cost, as NAME=IN:OUT; see ``read_prices``.
 
     Raises:
         InvalidValueError: a value out of range.
@@ -80,6 +82,7 @@ class BoardOptions(EndpointOptions):
     games: int | None = None
     processes: int = 1
     imports: tuple[str, ...] = ()
+    prices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,6 +93,7 @@ class BoardOptions(EndpointOptions):
         if self.seconds is not None and not self.seconds > 0:  # NaN is neither
             raise InvalidValueError(f"--seconds must be above 0, not {self.seconds}")
         check_least(self, games=1)
+        read_prices(self.prices)
         if not 1 <= self.processes <= 256:
             raise InvalidValueError(f"--processes must be 1 … 256, not {self.processes}")
 
@@ -117,14 +121,18 @@ def play_board(options: BoardOptions, console: Console | None = None) -> dict[st
         KeyboardInterrupt: a signal; what was played is kept, and the board is written.
     """
     console = console or make_console()
+    prices = read_prices(options.prices)
     if not options.agents:
-        return show_board(options.path)
+        data = show_board(options.path)
+        check_priced(prices, [entry["name"] for entry in data["agents"]])
+        return data
     agents = read_agents(options.agents, options.track)
     with lock_board(options.path):
         board = _open_board(options)
         journal = open_journal(board, options.path)
         for agent in agents:
             _enter(board, journal, agent)
+        check_priced(prices, board.entries)
         try:
             with interrupting():
                 _play(board, journal, agents, options, console)

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from gamespiel.measure.board.prices import Prices
 from gamespiel.report.tables import Grid
 
 NOTE = (
@@ -15,26 +16,27 @@ NOTE = (
     "is right however often the board is read; a deal is one value. missing: deals of the plan that do not "
     "count, since they or earlier ones were not played, or taken away. rating: Elo points from the scores "
     "against the anchors, whose ratings are fixed (random has 0), mean over the games, with a 95% interval "
-    "from resampled deals; an agent with one deal of a game has none. Scores and ratings of agents that "
-    "entered other tasks are not alike: see the paired differences."
+    "from resampled deals; an agent with one deal of a game has none. cost: tokens of prompts and of replies "
+    "as the endpoint counted them, and seconds of its requests. Scores and ratings of agents that entered "
+    "other tasks are not alike: see the paired differences."
 )
 """Printed below the tables."""
 
 
-def print_board(console: Console, data: Mapping[str, Any]) -> None:
+def print_board(console: Console, data: Mapping[str, Any], prices: Prices) -> None:
     """Prints the tables of a board."""
     labels = list_labels(data)
     for kind, part in data["results"].items():
         if any(summary["tasks_played"] for summary in part["agents"].values()):
             table = Grid(
                 "agent",
-                ("score", "rating", "95%", "tasks", "deals\nper task", "episodes"),
+                list_columns(part),
                 f"{kind}, track {data['track']}, deals {data['deals']:.60}",
                 padding=1,
                 least=20,
             )
             for name in order_agents(part):
-                table.add_row(Text(labels[name]), *describe_agent(part, name))
+                table.add_row(Text(labels[name]), *describe_agent(part, name, prices))
             console.print(table)
     console.print(Text(NOTE))
 
@@ -62,19 +64,42 @@ def format_rating(rating: Mapping[str, Any] | None) -> tuple[str, str]:
     return f"{rating['points']:+.0f}", "-" if low is None else f"{low:+.0f} … {high:+.0f}"
 
 
-def describe_agent(part: Mapping[str, Any], name: str) -> Sequence[str]:
-    """Returns the cells of an agent's row: score, rating, interval, tasks, deals per task, episodes."""
+def list_columns(part: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the heads of a part's columns; that of costs if an agent has any."""
+    costs = ("cost per\nepisode",) if _has_costs(part) else ()
+    return ("score", "rating", "95%", *costs, "tasks", "deals\nper task", "episodes")
+
+
+def _has_costs(part: Mapping[str, Any]) -> bool:
+    return any("cost" in summary for summary in part["agents"].values())
+
+
+def describe_agent(part: Mapping[str, Any], name: str, prices: Prices) -> Sequence[str]:
+    """Returns the cells of an agent's row, under the heads of ``list_columns``."""
     summary = part["agents"][name]
     rating, interval = format_rating(summary["rating"])
     entered = [cell for cell in summary["tasks"].values() if "refused" not in cell]
     deals = sorted({cell["deals"] for cell in entered})
     faults = sum(cell["faults"] for cell in entered)
+    costs = (_describe_cost(summary.get("cost"), prices.get(name)),) if _has_costs(part) else ()
     return (
         f"{summary['score']:.3f}\n{summary['low']:.2f} … {summary['high']:.2f}",
         rating,
         interval,
+        *costs,
         f"{summary['tasks_played']}/{len(entered)} of {len(summary['tasks'])}",
         (f"{deals[0]}" if len(deals) == 1 else f"{deals[0]} … {deals[-1]}")
         + (f"\n{summary['missing']} missing" if summary["missing"] else ""),
         f"{sum(cell['episodes'] for cell in entered):,}" + (f"\n{faults} faults" if faults else ""),
     )
+
+
+def _describe_cost(cost: Mapping[str, float] | None, price: tuple[float, float] | None) -> str:
+    """Returns tokens of prompts and replies, seconds and dollars per episode; "-" if nothing was counted."""
+    if cost is None:
+        return "-"
+    prompt, completion, seconds = (
+        cost[key] / cost["episodes"] for key in ("prompt_tokens", "completion_tokens", "seconds")
+    )
+    dollars = "" if price is None else f"\n{(prompt * price[0] + completion * price[1]) / 1e6:.4f} dollars"
+    return f"{prompt:,.0f} + {completion:,.0f} tokens\n{seconds:.1f} s{dollars}"

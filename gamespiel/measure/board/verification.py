@@ -389,7 +389,7 @@ UNPLAYABLE = (ValueError, LookupError, TypeError, OverflowError, RecursionError,
 def _play_again(job: Job, deals: DealSet, track: str, quick: bool) -> Row:
     match, row, entry = job.match, job.row, job.entry
     baseline = entry["kind"] == "baseline"
-    _check_parts(row, baseline, track, match)
+    _check_parts(row, entry["kind"], track, match)
     if not baseline and track != MASKED:
         if entry["kind"] != "endpoint":
             return replay_written(match, row, entry)
@@ -407,12 +407,14 @@ def _play_again(job: Job, deals: DealSet, track: str, quick: bool) -> Row:
     return make_row(match, ending, chances=row.get("chances"), error=ending.fault or None)
 
 
-def _check_parts(row: Row, baseline: bool, track: str, match: Match) -> None:
+def _check_parts(row: Row, kind: str, track: str, match: Match) -> None:
     """Raises ReplayError unless a record has the parts that an agent of its kind leaves."""
     has = {key for key in ("chances", "replies") if key in row}
-    needed = set() if baseline else {"chances"} if track == MASKED else {"replies"}
+    needed = set() if kind == "baseline" else {"chances"} if track == MASKED else {"replies"}
     if has != needed:
         raise ReplayError(f"it has {sorted(has) or 'nothing'} where {sorted(needed) or 'nothing'} is needed")
+    if "cost" in row and kind != "endpoint":
+        raise ReplayError("it has costs, and its agent is no endpoint")
     if row.get("gave_up") and "replies" not in needed:
         raise ReplayError("it was given up, and an agent that chooses cannot give a game up")
     if "replies" not in needed and row["history"] is None:
@@ -423,7 +425,7 @@ def _check_parts(row: Row, baseline: bool, track: str, match: Match) -> None:
 
 def _compare(row: Row, played: Row) -> str:
     """Returns in what a record differs from the episode as it was played again; "" if in nothing."""
-    for key in sorted({*row, *played}):
+    for key in sorted({*row, *played} - {"cost"}):  # the endpoint's word
         theirs, ours = row.get(key), played.get(key)
         if theirs == ours or (key == "error" and (theirs is None) == (ours is None)):
             continue

@@ -262,6 +262,8 @@ def test_the_command_plays_and_shows(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["leaderboard", "--board", "b.json"]) == 0  # only shown
     assert Path("b.json").read_bytes() == before and Path("b.html").exists()
     assert main(["leaderboard", "--board", "none.json"]) == 2
+    for prices in ("first=1", "frist=1:2"):
+        assert main(["leaderboard", "--board", "b.json", "--prices", prices]) == 2
     assert main(["leaderboard", "--board", "b.json", "--agents", "random", "--html", "b.txt"]) == 2
 
 
@@ -342,7 +344,7 @@ def read_page(path: Path) -> tuple[Reader, list[dict[str, Any]]]:
 
 def test_the_page_has_tables_and_games(board: Path, tmp_path: Path) -> None:
     data, html = read(board), tmp_path / "page.html"
-    count = write_board_page(data, html)
+    count = write_board_page(data, html, {})
     reader, games = read_page(html)
     assert count == len(games) == 62  # all of them
     assert {game["game"] for game in games} == {"trace/strings", "blackjack", "leduc_poker", "goofspiel"}
@@ -353,26 +355,26 @@ def test_the_page_has_tables_and_games(board: Path, tmp_path: Path) -> None:
     assert "src" not in reader.attributes and not any(name.startswith("on") for name in reader.attributes)
     assert not re.search(r"(https?:)?//[a-z]", html.read_text().replace("http://www.w3.org", ""))
     with pytest.raises(InvalidValueError, match=r"--html must end in .html"):
-        write_board_page(data, tmp_path / "page.txt")
+        write_board_page(data, tmp_path / "page.txt", {})
 
 
 def test_no_text_of_a_file_becomes_a_script(board: Path, tmp_path: Path) -> None:
     plain, forged = tmp_path / "plain.html", tmp_path / "forged.html"
     data = read(board)
-    write_board_page(data, plain)
+    write_board_page(data, plain, {})
     changed = json.loads(json.dumps(data).replace('"random"', json.dumps(EVIL)))
     changed["deals"] = changed["track"] = EVIL
     changed["versions"] = {EVIL: EVIL}
     # Opponents by that name are not played again; only the tables have it.
     for entry, original in zip(changed["agents"], data["agents"], strict=True):
         entry["episodes"] = original["episodes"]
-    write_board_page(changed, forged)
+    write_board_page(changed, forged, {})
     expected, games = read_page(plain)
     reader, shown = read_page(forged)
     assert sorted(reader.tags) == sorted(expected.tags) and set(reader.attributes) == set(expected.attributes)
     assert EVIL in "".join(reader.texts) and len(shown) == len(games)
     assert any(game["player"] == EVIL for game in shown)
-    assert "<img" not in render_tables(changed)
+    assert "<img" not in render_tables(changed, {})
 
 
 def test_replies_that_were_refused_are_turns_of_their_own(board: Path) -> None:

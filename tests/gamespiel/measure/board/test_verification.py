@@ -281,8 +281,10 @@ def test_without_a_list_a_reply_is_a_name(small: None, tmp_path: Path) -> None:
 
 @pytest.mark.trains
 @pytest.mark.sample
-def test_what_a_model_wrote_is_read_again(small: None, tmp_path: Path) -> None:
-    """Refused replies and games given up follow from the replies alone."""
+def test_what_a_model_wrote_is_read_again(
+    small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refused replies and games given up follow from the replies; the endpoint counts 2 tokens of each."""
     path = tmp_path / "board.json"
     with ModelStub(talk) as model:
         data = play(path, f"talker=openai:m@{model.url}", track="unmasked", rounds=1)
@@ -290,6 +292,10 @@ def test_what_a_model_wrote_is_read_again(small: None, tmp_path: Path) -> None:
     assert inspect_board(path).findings == []
     rows = find_rows(data, 0, "goofspiel")  # which has eight turns or more
     assert any("no idea" in row["replies"] for row in rows)
+    assert all(row["cost"]["completion_tokens"] == 2 * len(row["replies"]) for row in rows)
+    cost = data["results"]["games"]["agents"]["talker"]["cost"]
+    assert main(["leaderboard", "--board", str(path), "--prices", "talker=0:1000000"]) == 0
+    assert f"{cost['completion_tokens'] / cost['episodes']:.4f} dollars" in capsys.readouterr().out
 
     def rewrite(data: dict[str, Any]) -> None:
         for row in find_rows(data, 0, "goofspiel"):  # the first reply names the seventh card
