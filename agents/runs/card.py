@@ -36,11 +36,16 @@ class Facts:
         version: The version of GameSpiel; "" if unknown.
         settings: Settings by key that are not the defaults; None if unknown.
         metrics: The metrics of the checkpoint's step, by name.
+        use: What loads more than the adapters.
     """
 
     version: str = ""
     settings: Mapping[str, Any] | None = None
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    use: str = (
+        "With the whole run's folder, `gamespiel.load_policy(RUN)` loads the policy, with its critic and its "
+        "prompts."
+    )
 
 
 def hub_name(model_name: str) -> str | None:
@@ -82,8 +87,7 @@ def _render_card(name: str | None, base: Mapping[str, Any], step: int, decisions
         f"Adapters of rank {base['r']} (alpha {base['lora_alpha']:g}) {link_to(name, base)}, after step "
         f"{step:,} of PPO and {decisions:,} decisions{version}.", "",
         "## Use", "",
-        "With the whole run's folder, `gamespiel.load_policy(RUN)` loads the policy, with its critic and its "
-        "prompts. This folder alone is for PEFT:", "",
+        f"{facts.use} This folder alone is for PEFT:", "",
         "```python",
         *_render_loading(name, base), "```", "",
     ]  # fmt: skip

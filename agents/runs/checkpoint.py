@@ -119,7 +119,8 @@ def save_with_arguments(model: LLMPPO, folder: Path, arguments: Mapping[str, Any
             "that `save` has written and nobody else"
         )
     try:
-        _write(model, folder, Facts(), {ARGUMENTS: json.dumps(arguments, indent=2) + "\n"})
+        facts = Facts(use="With the folder above this one, `LLMPPO.load(FOLDER)` loads the learner.")
+        _write(model, folder, facts, {ARGUMENTS: json.dumps(arguments, indent=2) + "\n"})
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
             f"save: {str(folder)!r} cannot be written: {error} ({free_space(folder)})"

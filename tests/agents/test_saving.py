@@ -74,6 +74,7 @@ def test_a_learner_goes_on_as_if_it_had_not_been_saved(tmp_path: Path) -> None:
     # Adapters, a head and their Adam moments, but not the base.
     written = sum(path.stat().st_size for path in (tmp_path / "model").rglob("*"))
     assert written < (TINY / "model.safetensors").stat().st_size / 2
+    assert "`LLMPPO.load(FOLDER)` loads the learner" in (tmp_path / "model/adapter/README.md").read_text()
     loaded = LLMPPO.load(tmp_path / "model", env=TextVecEnv([Bandit] * 3))
     assert_same(model, loaded)
     new = learner(seed=5)
