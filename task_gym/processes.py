@@ -21,6 +21,8 @@ from math import isfinite
 from threading import Lock, local
 from typing import Any, NamedTuple, Protocol
 
+from task_gym.caller import Caller
+
 OFFERED = hasattr(os, "fork") and hasattr(socket, "send_fds")
 """Whether this system has such processes: not Windows."""
 
@@ -145,22 +147,21 @@ class Nursery:
         """Returns a new process.
 
         Raises:
-            EndedError: the system starts no further process.
-            OSError: the nursery cannot be started.
+            OSError: the nursery cannot be started, or the system starts no further process.
         """
         with self._lock:
             for tried in range(2):
                 try:
                     self._reap_dead()
                     return self._fork()
-                except (OSError, EOFError):
+                except OSError:
                     if tried:
                         raise
         raise AssertionError("the second try returns or raises")
 
     def reap(self, pid: int) -> int | None:
         """Returns the exit status of a process that has ended; None if it is not known."""
-        with self._lock, suppress(OSError, EOFError):
+        with self._lock, suppress(OSError):
             self._reap_dead()
             return self._statuses.pop(pid, None)
         return None
@@ -187,7 +188,7 @@ class Nursery:
         parent = self._process
         if pid <= 0 or parent is None:  # the other processes go on
             here.close()
-            raise EndedError(None)
+            raise OSError("the system starts no further process")
         return Forked(self, parent, pid, here)
 
     def _reap_dead(self) -> None:
@@ -233,6 +234,88 @@ class Nursery:
         if process is not None:
             process.kill()
             process.wait()
+
+
+class Pool:
+    """Processes that wait for their next request; a new one is forked if none waits.
+
+    A fork of this process leaves them to its parent: one that both asked would answer the one what the other
+    has asked.
+
+    Args:
+        nursery: Forks the processes.
+        most: The most that wait. The one unused for longest is ended.
+
+    Attributes:
+        idle: Those that wait, by their key, the one unused for longest first.
+    """
+
+    def __init__(self, nursery: Nursery, most: int) -> None:
+        self.nursery, self._most = nursery, most
+        self.idle: dict[int, Forked] = {}
+        if OFFERED:
+            os.register_at_fork(after_in_child=self.idle.clear)
+
+    def ask(
+        self, request: Request, seconds: float, caller: Caller, key: int | None = None
+    ) -> tuple[Any, str, float]:
+        """Returns what ``Forked.ask`` does. If the process ends, a new one is asked, once.
+
+        Args:
+            request: The request.
+            seconds: The processor time after which the kernel ends the process.
+            caller: Who waits for the answer; the process is ended if the caller leaves.
+            key: Names a process that answers nothing else; None for any process.
+
+        Raises:
+            CallerLeftError: the caller has left.
+            EndedError: the second process has ended too, or one has used its time.
+            OSError: no process can be started.
+        """
+        try:
+            return self._ask(self._take(key) or self.nursery.fork(), request, seconds, caller, key)
+        except EndedError as error:
+            if error.is_late:
+                raise
+        return self._ask(self.nursery.fork(), request, seconds, caller, key)
+
+    def _ask(
+        self, process: Forked, request: Request, seconds: float, caller: Caller, key: int | None
+    ) -> tuple[Any, str, float]:
+        try:
+            with caller.ending(process.end):
+                answer, failure, spent = process.ask(request, seconds)
+        except EndedError:
+            caller.require_presence()
+            raise
+        except BaseException:
+            process.end()
+            raise
+        if failure:  # nobody knows what it has left in the process
+            process.end()
+        else:
+            self.idle[process.pid if key is None else key] = process
+            # Copied in one move: other threads change it meanwhile.
+            for oldest in list(self.idle)[: -self._most]:
+                self.end(oldest)
+        return answer, failure, spent
+
+    def _take(self, key: int | None) -> Forked | None:
+        """Returns an idle process, which is idle no more; None if there is none."""
+        with suppress(KeyError):
+            return self.idle.popitem()[1] if key is None else self.idle.pop(key)
+        return None
+
+    def end(self, key: int) -> None:
+        """Ends the idle process of a key, if there is one."""
+        process = self.idle.pop(key, None)
+        if process is not None:
+            process.end()
+
+    def close(self) -> None:
+        """Ends the nursery and all its processes; they start again when needed."""
+        self.idle.clear()
+        self.nursery.close()
 
 
 def run_nursery(modules: Sequence[str], preparations: Sequence[tuple[str, str, tuple[Any, ...]]]) -> None:
@@ -324,12 +407,12 @@ def _wait_for(pid: int) -> int:
 
 
 def read_exactly(stream: socket.socket, count: int) -> bytes:
-    """Returns the next bytes of a stream; raises EOFError if it ends before."""
+    """Returns the next bytes of a stream; raises ConnectionError if it ends before."""
     content = b""
     while len(content) < count:
         piece = stream.recv(count - len(content))
         if not piece:
-            raise EOFError("the nursery has ended")
+            raise ConnectionError("the nursery has ended")
         content += piece
     return content
 

@@ -7,14 +7,14 @@ other than the embedded model's is rendered in a process of its own, whose limit
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from task_gym.caller import Caller
 from task_gym.errors import TaskGymError
-from task_gym.processes import OFFERED, EndedError, Forked, Nursery
+from task_gym.processes import OFFERED, EndedError, Nursery, Pool
 
 SECONDS = 10.0
 """Processor time of one rendering, the template's compilation included."""
@@ -29,9 +29,7 @@ LONGEST = 1 << 20
 """The most characters of a template."""
 
 _MODULE = "transformers.utils.chat_template_utils"
-_nursery = Nursery((__name__, _MODULE))
-_lock = threading.Lock()
-_process: Forked | None = None
+_pool = Pool(Nursery((__name__, _MODULE)), 1)
 
 
 class TemplateFailure(TaskGymError):
@@ -87,32 +85,13 @@ def render(template: str, messages: Sequence[Mapping[str, str]], settings: Mappi
 
 
 def _ask(rendering: _Rendering) -> tuple[str, str]:
-    """Returns what the process answers; a second one is asked if the first one was killed."""
-    global _process
-    with _lock:
-        for tried in range(2):
-            try:
-                _process = _process or _nursery.fork()
-                answered, broken, _ = _process.ask(rendering, SECONDS)
-                if broken:
-                    _end()
-                    return "", broken
-                answer: tuple[str, str] = answered
-                return answer
-            except (EndedError, OSError, EOFError) as error:
-                _end()
-                if isinstance(error, EndedError) and error.is_late:
-                    return "", f"it takes more than {SECONDS:g} s"
-                if tried:
-                    return "", f"its process has ended: {error}"
-    raise AssertionError("the second try returns")
-
-
-def _end() -> None:
-    global _process
-    if _process is not None:
-        _process.end()
-    _process = None
+    """Returns what a process answers: the text, or why there is none."""
+    try:
+        answer, failure, _ = _pool.ask(rendering, SECONDS, Caller())
+    except (EndedError, OSError) as error:
+        late = isinstance(error, EndedError) and error.is_late
+        return "", f"it takes more than {SECONDS:g} s" if late else f"its process has ended: {error}"
+    return answer or ("", failure)
 
 
 def _render(template: str, messages: list[dict[str, str]], settings: dict[str, Any]) -> str:
@@ -149,13 +128,3 @@ def _limit_memory() -> None:
         value = most if limit == resource.RLIMIT_DATA else 0
         resource.setrlimit(limit, (value, value))
     _limited = True
-
-
-def _forget() -> None:
-    """Leaves the process to the parent, in a fork."""
-    global _process, _lock
-    _process, _lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)

@@ -13,7 +13,6 @@ asked about, for a new process.
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable
 from importlib import import_module
@@ -23,22 +22,19 @@ from typing import Any, NamedTuple, Protocol
 import pyspiel
 
 from game_gym.spec import Game, State
-from task_gym.caller import CALLER, Caller, CallerLeftError
+from task_gym.caller import CALLER, Caller
 from task_gym.errors import OpponentError, OpponentFaultError, SearchTimeError
 from task_gym.opponents import Seating
-from task_gym.processes import OFFERED, EndedError, Forked, Nursery, count_cores, shares_cores
-
-MOST_KEPT = 512
-"""The most processes that keep a bot between two moves. The one unused for longest is ended."""
+from task_gym.processes import OFFERED, EndedError, Nursery, Pool, count_cores, shares_cores
 
 nursery = Nursery(("game_gym.opponents", "open_spiel.python.algorithms.mcts"))
 """The process that forks the others."""
 
-IDLE: dict[int, Forked] = {}
-"""Idle processes by their bot's number, the one unused for longest first."""
+KEEPING = Pool(nursery, 512)
+"""Processes that keep a bot between two moves, by its number."""
 
-SPARE: list[Forked] = []
-"""Idle processes of no bot."""
+SPARE = Pool(nursery, count_cores())
+"""Processes of no bot."""
 
 _numbers = count()
 _bots: dict[int, tuple[Any, int]] = {}  # in the other process: its bot by number, and how often it was asked
@@ -99,7 +95,7 @@ class ProcessBot:
         self._make, self._settings = make, settings
         self._number = next(_numbers)
         self._states: list[str] = []
-        weakref.finalize(self, _end_keeping, self._number)
+        weakref.finalize(self, KEEPING.end, self._number)
 
     def step(self, state: State) -> int:
         """Returns the bot's move, as its own ``step`` does.
@@ -112,15 +108,9 @@ class ProcessBot:
         self._states.append(pyspiel.serialize_game_and_state(state.get_game(), state))
         make, states = self._make, tuple(self._states)
         request = Step(self._number, make.__module__, make.__qualname__, self._settings, states)
-        process = IDLE.pop(self._number, None)
         # A new process makes all moves once more, for which the caller does not pay.
-        action, process = _ask(request, process, 1 if process is not None else len(states))
-        IDLE[self._number] = process
-        if len(IDLE) > MOST_KEPT:
-            # Copied in one move: other threads, and the end of bots, change it meanwhile.
-            for number in list(IDLE)[:-MOST_KEPT]:
-                _end_keeping(number)
-        return int(action)
+        times = 1 if self._number in KEEPING.idle else len(states)
+        return int(_ask(request, KEEPING, times, self._number))
 
 
 class PythonSearch(Protocol):
@@ -170,76 +160,45 @@ def choose(search: PythonSearch, state: State, seat: int) -> int:
     kind = type(search)
     text = pyspiel.serialize_game_and_state(state.get_game(), state)
     request = _Choice(kind.__module__, kind.__qualname__, search.argument, text, seat, search.generators())
-    try:
-        idle = SPARE.pop()
-    except IndexError:
-        idle = None
-    (action, states), process = _ask(request, idle, 1)
-    if len(SPARE) < count_cores():
-        SPARE.append(process)
-    else:
-        process.end()
+    action, states = _ask(request, SPARE)
     search.set_generators(states)
     return int(action)
 
 
 def close() -> None:
     """Ends all idle processes, and the one that they come from."""
-    _forget()
-    nursery.close()
+    KEEPING.close()
+    SPARE.close()
 
 
-def _forget() -> None:
-    """Forgets all idle processes; in a fork, they are left to the parent."""
-    IDLE.clear()
-    SPARE.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
-
-
-def _ask(request: Step | _Choice, process: Forked | None, times: int) -> tuple[Any, Forked]:
-    """Returns an answer, and the process that it came from.
+def _ask(request: Step | _Choice, pool: Pool, times: int = 1, number: int | None = None) -> Any:
+    """Returns an answer.
 
     Args:
         request: The request.
-        process: The process that is asked; None for a new one.
+        pool: The processes that are asked.
         times: The number of searches that are made for it.
+        number: The number of the bot whose process is asked; None for any process.
     """
     caller = CALLER.get() or Caller()
-    status = None
-    for _ in range(2):
-        seconds = caller.search_time()
-        if seconds <= 0:
-            raise _make_time_error(caller)
-        process = process or _fork()
-        try:
-            with caller.ending(process.end):
-                answer, failure, spent = process.ask(request, seconds * times)
-        except EndedError as error:
-            caller.require_presence()
-            if error.is_late:
-                caller.spend(seconds)
-                raise _make_time_error(caller) from error
-            status, process = error.status, None
-            continue
-        except CallerLeftError:
-            process.end()
-            raise
-        caller.spend(spent / times)
-        if failure:
-            process.end()
-            raise OpponentError(f"opponent: the search {request.name} failed in its process: {failure}")
-        return answer, process
-    raise OpponentFaultError(f"opponent: the search {request.name} ended its process twice (status {status})")
-
-
-def _fork() -> Forked:
+    seconds = caller.search_time()
+    if seconds <= 0:
+        raise _make_time_error(caller)
     try:
-        return nursery.fork()
-    except (OSError, EOFError, EndedError) as error:
+        answer, failure, spent = pool.ask(request, seconds * times, caller, number)
+    except EndedError as error:
+        if error.is_late:
+            caller.spend(seconds)
+            raise _make_time_error(caller) from error
+        raise OpponentFaultError(
+            f"opponent: the search {request.name} ended its process twice (status {error.status})"
+        ) from error
+    except OSError as error:
         raise OpponentFaultError(f"opponent: no process for its search can be started: {error}") from error
+    caller.spend(spent / times)
+    if failure:
+        raise OpponentError(f"opponent: the search {request.name} failed in its process: {failure}")
+    return answer
 
 
 def _make_time_error(caller: Caller) -> SearchTimeError:
@@ -247,9 +206,3 @@ def _make_time_error(caller: Caller) -> SearchTimeError:
         f"opponent: its search takes more than {caller.search_s:g} s of processor time, which is the most "
         "here; allowed: a smaller budget, as 'mcts:SIMSxROLLOUTS', or a server with a greater --search_s"
     )
-
-
-def _end_keeping(number: int) -> None:
-    process = IDLE.pop(number, None)
-    if process is not None:
-        process.end()

@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from task_gym.caller import CALLER, Caller, CallerLeftError
+from task_gym.caller import CALLER, Caller
 from task_gym.errors import BackendError, TaskGymError
-from task_gym.processes import EndedError, Forked, Nursery, Preparation
+from task_gym.processes import EndedError, Nursery, Pool, Preparation
 from trace_gym.backends import Trace, make_backend
 
 PROCESSES, EACH = 12, 6
@@ -56,12 +56,9 @@ class TraceProcesses:
 
     def __init__(self, source: str, injector: str, name: str) -> None:
         self._source, self._injector, self.source = source, injector, name
-        self._nursery = Nursery(
-            ("trace_gym.backends",), [Preparation("trace_gym.programs.sources", "open_source", (source,))]
-        )
-        self._lock = threading.Lock()
+        opening = Preparation("trace_gym.programs.sources", "open_source", (source,))
+        self._pool = Pool(Nursery(("trace_gym.backends",), [opening]), SPARE)
         self._places, self._trying = threading.Condition(), Counter[str]()  # by caller
-        self._spare: list[Forked] = []
         self._load = lru_cache(KEPT)(self._make)
 
     def load(self, task_id: int) -> Trace:
@@ -79,9 +76,7 @@ class TraceProcesses:
 
     def end(self) -> None:
         """Ends the processes; they start again when needed."""
-        with self._lock:
-            self._spare.clear()
-        self._nursery.close()
+        self._pool.close()
 
     def _make(self, task_id: int) -> Trace:
         caller = CALLER.get() or Caller()
@@ -91,43 +86,19 @@ class TraceProcesses:
                 caller.require_presence()
             self._trying[caller.name] += 1
         try:
-            answer, failure, process = self._ask(task_id, caller)
+            request = Load(self._source, self._injector, task_id)
+            answer, failure, _ = self._pool.ask(request, float("inf"), caller)
+        except (EndedError, OSError) as error:
+            raise BackendError(
+                f"task id: {task_id} was given, whose program ended the process: {error}"
+            ) from error
         finally:
             with self._places:
                 self._trying -= Counter([caller.name])
                 self._places.notify_all()
-        with self._lock:
-            is_spare = not failure and len(self._spare) < SPARE
-            if is_spare:
-                self._spare.append(process)
-        if not is_spare:
-            process.end()
         if failure:
             raise BackendError(f"task id: {task_id} was given, and its program cannot be shown: {failure}")
         if isinstance(answer, TaskGymError):
             raise answer
         trace: Trace = answer
         return trace
-
-    def _ask(self, task_id: int, caller: Caller) -> tuple[Any, str, Forked]:
-        """Returns the answer, or what failed, and the process that it came from."""
-        request = Load(self._source, self._injector, task_id)
-        for tried in range(2):
-            with self._lock:
-                idle = self._spare.pop() if self._spare and not tried else None
-            try:
-                process = idle or self._nursery.fork()
-                with caller.ending(process.end):
-                    answer, failure, _ = process.ask(request, float("inf"))
-                return answer, failure, process
-            except EndedError as error:
-                caller.require_presence()
-                if idle is None:
-                    raise BackendError(
-                        f"task id: {task_id} was given, whose program ended the process: {error}"
-                    ) from error
-                # It may have ended while it was idle: a new one is asked.
-            except CallerLeftError:
-                process.end()
-                raise
-        raise AssertionError("the second try returns or raises")

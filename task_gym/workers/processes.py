@@ -44,7 +44,7 @@ class ProcessLauncher:
                 if not self._closed.is_set():
                     return worker
                 self._nursery.close()  # ``close`` came before the fork, which began a new one
-        except (OSError, EOFError, EndedError) as error:
+        except OSError as error:
             raise NoRoomError(f"no process could be started: {error}") from error
         raise NoRoomError("no process could be started: they were closed")
 

@@ -51,14 +51,14 @@ def play(game: str, opponent: str) -> list[Any]:
     ("game", "opponent"), [("tic_tac_toe", "mcts-python:12x2"), ("leduc_poker", "ismcts:10x2")]
 )
 def test_the_same_moves_also_after_a_process_was_killed(game: str, opponent: str) -> None:
-    assert not shares_cores() and not search_processes.SPARE
+    assert not shares_cores() and not search_processes.SPARE.idle
     expected = play(game, opponent)
-    assert not search_processes.SPARE  # all of it was played here
+    assert not search_processes.SPARE.idle  # all of it was played here
     assert run_in_thread(lambda: play(game, opponent)) == expected
-    (process,) = search_processes.SPARE
+    (process,) = search_processes.SPARE.idle.values()
     os.kill(process.pid, signal.SIGKILL)
     assert run_in_thread(lambda: play(game, opponent)) == expected
-    (other,) = search_processes.SPARE
+    (other,) = search_processes.SPARE.idle.values()
     assert other.pid != process.pid
 
 
@@ -111,7 +111,7 @@ def walk(bot: Any, before_move: Any = lambda: None) -> list[int]:
 @pytest.mark.launch
 def test_a_bot_in_a_process_makes_the_same_moves_whatever_becomes_of_it() -> None:
     def kill() -> None:
-        for process in search_processes.IDLE.values():
+        for process in search_processes.KEEPING.idle.values():
             os.kill(process.pid, signal.SIGKILL)
 
     for seed in range(3):
@@ -119,18 +119,18 @@ def test_a_bot_in_a_process_makes_the_same_moves_whatever_becomes_of_it() -> Non
         expected = walk(make_bot(pyspiel.load_game("tic_tac_toe"), 6, 1, seed))
         assert walk(ProcessBot(make_bot, (6, 1, seed))) == expected
         assert walk(ProcessBot(make_bot, (6, 1, seed)), kill) == expected
-    assert not search_processes.SPARE and not search_processes.IDLE  # they end with their bots
+    assert not search_processes.SPARE.idle and not search_processes.KEEPING.idle  # they end with their bots
 
 
 def test_a_fork_leaves_idle_processes_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that both asked would answer the one what the other has asked."""
-    processes: dict[int, Any] = {-1: None}
-    monkeypatch.setattr(search_processes, "IDLE", processes)
-    monkeypatch.setattr(search_processes, "SPARE", [None])
+    pools = search_processes.KEEPING, search_processes.SPARE
+    for pool in pools:
+        monkeypatch.setitem(pool.idle, -1, None)
     child = os.fork()
     if not child:
-        os._exit(len(search_processes.IDLE) + len(search_processes.SPARE))
-    assert os.waitpid(child, 0)[1] == 0 and processes and search_processes.SPARE
+        os._exit(sum(len(pool.idle) for pool in pools))
+    assert os.waitpid(child, 0)[1] == 0 and all(pool.idle for pool in pools)
 
 
 def test_a_game_in_python_is_searched_here() -> None:
@@ -141,7 +141,7 @@ def test_a_game_in_python_is_searched_here() -> None:
     search: Any = make_opponent("mcts-python:10x1", game, DECLARED["tic_tac_toe"], 0)
     search.restart(1)
     run_in_thread(lambda: choose(search, game.new_initial_state(), 0))
-    assert not search_processes.SPARE
+    assert not search_processes.SPARE.idle
 
 
 @pytest.mark.parametrize("text", ["python_tic_tac_toe", "misere(game=python_tic_tac_toe())"])

@@ -15,7 +15,7 @@ import pytest
 
 from task_gym import processes
 from task_gym.caller import Caller, CallerLeftError
-from task_gym.processes import OFFERED, EndedError, Nursery, Preparation
+from task_gym.processes import OFFERED, EndedError, Nursery, Pool, Preparation
 
 pytestmark = pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
 
@@ -113,6 +113,21 @@ def test_the_status_is_known_if_the_asker_notices_the_end_before_its_ender_goes_
         process.ask(Evaluate("__import__('time').sleep(3000)"), float("inf"))
     ending.join()
     assert ended.value.status == -signal.SIGKILL
+
+
+def test_a_pool_asks_idle_processes_again_and_ends_the_one_unused_for_longest(nursery: Nursery) -> None:
+    pool, whose = Pool(nursery, 2), Evaluate("__import__('os').getpid()")
+    pids = [pool.ask(whose, 10.0, Caller(), key)[0] for key in (7, 8, 7)]
+    assert pids[0] == pids[2] != pids[1] and list(pool.idle) == [8, 7]
+    pool.ask(whose, 10.0, Caller(), 9)
+    assert list(pool.idle) == [7, 9] and pids[1] in [pid for _, pid in nursery.dead]
+    os.kill(pids[0], signal.SIGKILL)
+    assert pool.ask(whose, 10.0, Caller(), 7)[0] not in pids  # it had ended while it was idle
+    assert pool.ask(Evaluate("1 / 0"), 10.0, Caller(), 9)[1] == "ZeroDivisionError: division by zero"
+    assert list(pool.idle) == [7]  # one whose request failed is not asked again
+    with pytest.raises(EndedError) as ended:
+        pool.ask(Evaluate("__import__('os')._exit(7)"), 10.0, Caller(), 7)
+    assert ended.value.status == 7 and not pool.idle
 
 
 def test_a_nursery_that_was_killed_is_replaced(nursery: Nursery) -> None:

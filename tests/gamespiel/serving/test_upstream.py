@@ -390,16 +390,16 @@ def test_a_process_that_ends_while_it_is_idle_costs_no_trace() -> None:
     try:
         backend = make_backend("builtin", "safe", False)
         assert processes.load(1) == backend.load(1)
-        (idle,) = processes._spare
+        (idle,) = processes._pool.idle.values()
         os.kill(idle.pid, signal.SIGKILL)  # as a machine without memory does
         assert processes.load(2) == backend.load(2)
-        (idle,), caller = processes._spare, Caller()
+        (idle,), caller = processes._pool.idle.values(), Caller()
         caller.leave()
         token = CALLER.set(caller)
         with pytest.raises(CallerLeftError):
             processes.load(3)
         CALLER.reset(token)
-        assert not processes._spare and idle.pid in [pid for _, pid in processes._nursery.dead]
+        assert not processes._pool.idle and idle.pid in [pid for _, pid in processes._pool.nursery.dead]
     finally:
         processes.end()
 
