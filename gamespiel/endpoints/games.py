@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import game_gym.opponents  # noqa: F401  (registers them)
-from game_gym.backends import Ending, GameTurn, LocalBackend
+from game_gym.backends import Ending, LocalBackend
 from game_gym.conversation import TRIES, refusal_message, system_message, turn_message
 from game_gym.spec import State, Variant
 from game_gym.task import Task
@@ -16,7 +16,7 @@ from game_gym.text_env import read_unlisted
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import Chat, EndpointError, Message
 from gamespiel.endpoints.completion import Usage
-from gamespiel.endpoints.history import tell_actions
+from gamespiel.endpoints.history import Told, tell_actions
 from gamespiel.endpoints.stopwatch import Stopwatch
 from task_gym.arguments import is_whole
 from task_gym.caller import CALLER
@@ -97,18 +97,28 @@ def play_game(
         seat: The model's seat; None for the one that the seed gives.
         list_actions: Whether the model is shown the list of legal actions, as upstream shows it.
     """
-    began, used, variant, stopwatch = time.monotonic(), Usage(), task.variant, Stopwatch()
-    reply = _count_usage(chat, seed, began + timeout, used)
+    began, usage, variant, stopwatch = time.monotonic(), Usage(), task.variant, Stopwatch()
+    deadline = began + timeout
+
+    def reply(messages: Sequence[Message]) -> str:
+        text, counted = chat.request_reply(messages, seed, deadline)
+        usage.add(counted)
+        return text
+
     agent, error, kind = ChatAgent(variant, reply, list_actions), "", "game_failure"
     backend = LocalBackend("evaluate", rules=False, make_bot=stopwatch.make_bot)
     ending: Ending | None = None
     caller = CALLER.get()
     try:
         with nullcontext() if caller is None else caller.limited(timeout):
-            opening = backend.start(task, seed, opponent, seat)
-            for turn in _play_turns(backend, opening, agent, began + timeout):
-                ending = turn.ending
-        if ending is not None and ending.result == "fault":
+            turn = backend.start(task, seed, opponent, seat)
+            while turn.ending is None:
+                action = agent.move(backend.state, turn.seat, turn.legal, turn.names)
+                turn = backend.forfeit() if action is None else backend.play(action)
+                if time.monotonic() > deadline:
+                    raise TimeoutError
+            ending = turn.ending
+        if ending.result == "fault":
             error = ending.fault or "the game was left without a legal move and without an end"
     except TimeoutError:
         error = f"the game was not over after {timeout:g} s"
@@ -116,19 +126,19 @@ def play_game(
         error = str(failure)
     except EndpointError as failure:
         error, kind = str(failure), chat.classify_failure(failure)
+    extra = _describe_game(
+        variant.spec.name,
+        task.task_id,
+        seed,
+        opponent,
+        backend.seat,
+        conversation=agent.conversation,
+        told=tell_actions(variant, backend.state, backend.seat),
+        returns=None if ending is None or agent.gave_up else ending.returns,
+        usage=usage,
+    )
+    extra |= {"refused_replies": agent.refused, "given_up": agent.gave_up, **stopwatch.to_dict(backend.seat)}
     score = 0.0 if ending is None or ending.score is None else ending.score
-    told = tell_actions(variant, backend.state, backend.seat)
-    extra = {
-        "conversation": agent.conversation,
-        "action_history": told.actions,
-        "observation": told.observation,
-        **_describe_task(variant.spec.name, task.task_id, seed, opponent),
-        **_describe_returns(ending, backend.seat, agent.gave_up),
-        "usage": used.to_dict(),
-        "refused_replies": agent.refused,
-        "given_up": agent.gave_up,
-        **stopwatch.to_dict(backend.seat),
-    }
     return _describe_result(variant.spec.name, score, time.monotonic() - began, extra, error, kind)
 
 
@@ -145,14 +155,7 @@ def describe_refused_game(
         opponent: The opponent, as it was given.
     """
     game = game or "unknown"
-    extra = {
-        "conversation": [],
-        "action_history": [],
-        "observation": None,
-        **_describe_task(game, task_id, seed, opponent),
-        **_describe_returns(None, int(seed) % 2 if is_whole(seed) else None, False),
-        "usage": Usage().to_dict(),
-    }
+    extra = _describe_game(game, task_id, seed, opponent, int(seed) % 2 if is_whole(seed) else None)
     return _describe_result(game, 0.0, 0.0, extra, error, REFUSED_ARGUMENTS)
 
 
@@ -169,48 +172,30 @@ def _describe_result(
     return result | {"error": error, "error_type": kind} if error else result
 
 
-def _count_usage(chat: Chat, seed: int, deadline: float, used: Usage) -> Reply:
-    """Returns the function that asks for a reply, and adds its tokens to ``used``."""
-
-    def reply(messages: Sequence[Message]) -> str:
-        text, usage = chat.request_reply(messages, seed, deadline)
-        used.add(usage)
-        return text
-
-    return reply
-
-
-def _describe_returns(ending: Ending | None, seat: int | None, gave_up: bool) -> dict[str, Any]:
-    returns = None if ending is None or gave_up else ending.returns
+def _describe_game(
+    game: str,
+    task_id: Any,
+    seed: Any,
+    opponent: Any,
+    seat: int | None,
+    *,
+    conversation: Sequence[Message] = (),
+    told: Told | None = None,
+    returns: Sequence[float] | None = None,
+    usage: Usage | None = None,
+) -> dict[str, Any]:
+    """Returns a result's "extra"; that of a game that did not begin says only what was asked for."""
     return {
-        "llm_player_id": seat,
-        "final_return": None if returns is None or seat is None else returns[seat],
-        "all_returns": returns,
-    }
-
-
-def _describe_task(game: str, task_id: Any, seed: Any, opponent: Any) -> dict[str, Any]:
-    return {
+        "conversation": list(conversation),
+        "action_history": [] if told is None else told.actions,
+        "observation": None if told is None else told.observation,
         "task_type": game,
         "game_name": game,
         "task_id": task_id,
         "seed": seed,
         "opponent_type": opponent,
+        "llm_player_id": seat,
+        "final_return": None if returns is None or seat is None else returns[seat],
+        "all_returns": returns,
+        "usage": (usage or Usage()).to_dict(),
     }
-
-
-def _play_turns(
-    backend: LocalBackend, turn: GameTurn, agent: ChatAgent, deadline: float
-) -> Iterator[GameTurn]:
-    """Yields the turns of a game as they come, the given first one too; the last one has an ending.
-
-    Raises:
-        TimeoutError: the deadline, in seconds of ``time.monotonic``, has passed.
-    """
-    yield turn
-    while turn.ending is None:
-        action = agent.move(backend.state, turn.seat, turn.legal, turn.names)
-        turn = backend.forfeit() if action is None else backend.play(action)
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        yield turn
