@@ -34,7 +34,7 @@ from gamespiel.assembly import make_algorithm
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict
 from gamespiel.environments.making import Wrap, make_envs
-from gamespiel.kinds.traces import trace_seeds
+from gamespiel.kinds.traces.kind import trace_seeds
 from task_gym.stats import Interval, wilson
 from trace_gym.envs.prompts import render_choice, render_task
 

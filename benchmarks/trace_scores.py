@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 from benchmarks.ending import Row, end, machine, make_parser, parse, rows_there
-from gamespiel.kinds.traces import REPLIES
+from gamespiel.kinds.traces.baselines import REPLIES
 from task_gym.stats import wilson
 from trace_gym.backends import LocalBackend, Trace
 from trace_gym.programs.builtin import NAMES, ids_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from gamespiel.config import DEFAULT_PRESET
 from gamespiel.endpoints import EPISODE_S, USAGE
-from gamespiel.kinds import DECLARATIONS
+from gamespiel.kinds import KINDS
 from gamespiel.measure.options import EvalOptions
 from gamespiel.serving.options import KINDS as SERVED
 from gamespiel.serving.options import ServeOptions
@@ -52,7 +52,7 @@ def _add_config_options(parser: ArgumentParser) -> None:
     files = "JSON or YAML; later ones win"
     _option(parser, "config", "FILE", files, nargs="+", action="extend", default=[])
     _option(parser, "seed", "N", "the same as --run.seed")
-    _option(parser, "env", "TYPE", f"{' or '.join(DECLARATIONS)}, the same as --env.env_type")
+    _option(parser, "env", "TYPE", f"{' or '.join(KINDS)}, the same as --env.env_type")
     _add_task_options(parser)
 
 
@@ -92,8 +92,8 @@ def add_train_options(train: ArgumentParser) -> None:
 def add_eval_options(evaluate: ArgumentParser) -> None:
     """Adds the options of ``gamespiel eval``."""
     _add_config_options(evaluate)
-    agents = "; ".join(f"with --env {name}: {kind.baselines.names}" for name, kind in DECLARATIONS.items())
-    writing = [kind for kind in DECLARATIONS.values() if kind.replies]
+    agents = "; ".join(f"with --env {name}: {kind.baselines.names}" for name, kind in KINDS.items())
+    writing = [kind for kind in KINDS.values() if kind.replies]
     lengths = ", ".join(f"{kind.unit} {kind.replies.max_new_tokens}" for kind in writing if kind.replies)
     player = evaluate.add_mutually_exclusive_group()
     _path(player, "checkpoint", "RUN", RUN)
@@ -121,9 +121,7 @@ def add_eval_options(evaluate: ArgumentParser) -> None:
     backends = "affinetes: play on a server (--env.base_url) or in a container"
     evaluate.add_argument("--backend", choices=BACKENDS, help=backends)
     group = evaluate.add_argument_group(f"with --agent {USAGE}")
-    limits = [
-        f"{kind.unit} {EPISODE_S[kind.served_as]:g}" for kind in DECLARATIONS.values() if kind.served_as
-    ]
+    limits = [f"{kind.unit} {EPISODE_S[kind.served_as]:g}" for kind in KINDS.values() if kind.served_as]
     _option(group, "concurrency", "N", f"episodes at once [{EvalOptions.concurrency}]", int)
     _option(group, "temperature", "T", "[the endpoint's own]", float)
     _option(group, "request_s", "SECONDS", f"a reply may pause so long [{EvalOptions.request_s:g}]", float)

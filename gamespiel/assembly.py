@@ -38,7 +38,7 @@ from gamespiel.config.imports import import_modules
 from gamespiel.environments.curriculum import make_starts, stage_opponents
 from gamespiel.environments.making import Wrap, add_workers, copies, make_one_env, plays_itself
 from gamespiel.environments.tree_values import make_find_values
-from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.kinds import kind_of
 from task_gym.opponents import opponent_searches, opponent_waits
 from task_gym.processes import count_cores
 
@@ -96,7 +96,7 @@ def policy_settings(config: Config) -> dict[str, Any]:
         "answer": config.env.answer,
         "decode": config.env.decode,
         "think": config.env.think,
-        "context_tokens": declaration_of(config.env).context_tokens(config.env),
+        "context_tokens": kind_of(config.env).context_tokens(config.env),
         "seed": config.run.seed,
     }
 
@@ -181,7 +181,7 @@ def make_algorithm(config: Config, wrap: Wrap | None = None, ranks: Ranks = ALON
             seconds = game.estimate_search(name) if hasattr(game, "estimate_search") else inf
             envs.searches, envs.search_seconds = True, max(envs.search_seconds, seconds)
     if itself:
-        kind_of(config.env).player.check_self_play(envs.envs[0], config.self_play.learn)
+        kind_of(config.env).check_self_play(envs.envs[0], config.self_play.learn)
     import_modules((term.partition(":")[0] for term in config.ppo.terms), "ppo.terms")
     model = LLMPPO(
         LLMPolicy,

@@ -94,7 +94,7 @@ def _new_folder(config: Config) -> Path:
         folder = Path(config.run.output_dir)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
-    name = kind_of(config.env).presenter.run_name(config.env) or config.model.model_name.rsplit("/", 1)[-1]
+    name = kind_of(config.env).run_name(config.env) or config.model.model_name.rsplit("/", 1)[-1]
     stamp = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-seed{config.run.seed}"
     RUNS.mkdir(parents=True, exist_ok=True)
     for number in count(1):

@@ -25,7 +25,7 @@ from gamespiel.config.imports import import_modules
 from gamespiel.config.sections import EnvConfig
 from gamespiel.endpoints import PREFIX
 from gamespiel.errors import InvalidValueError, unknown_name_error
-from gamespiel.kinds import DECLARATIONS, declaration_of
+from gamespiel.kinds import KINDS, kind_of
 from gamespiel.measure.options import EvalOptions
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
         served = "url" if env.base_url is not None else "docker"
         flags.append(("env.env_mode", "local" if args.backend == "local" else served))
         resolved = resolve_with_imports(args, flags, overrides, defaults, **run)
-    declaration = declaration_of(resolved.config.env)
-    if args.track is not None and declaration.track(resolved.config.env, writes=False) is None:
-        raise ConfigError(f"--track is for games, not for {declaration.unit}")
+    kind = kind_of(resolved.config.env)
+    if args.track is not None and kind.track(resolved.config.env, writes=False) is None:
+        raise ConfigError(f"--track is for games, not for {kind.unit}")
     options = make_options(EvalOptions, args, config=resolved.config)
     if options.endpoint:
         from gamespiel.measure.external import evaluate_endpoint
@@ -111,8 +111,8 @@ def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
             raise ConfigError(f"--{name} does not go with --compare: leave one of them out")
     flags = list_flags(args)
     env_type = args.env or EnvConfig.env_type
-    if env_type not in DECLARATIONS:
-        raise unknown_name_error("env.env_type", env_type, DECLARATIONS, listed=True)
+    if env_type not in KINDS:
+        raise unknown_name_error("env.env_type", env_type, KINDS, listed=True)
     places = {name: find_checkpoint("--compare", name, env_type) for name in args.compare}
     alone = argparse.Namespace(**{**vars(args), "preset": None, "config": []})
     configs = {

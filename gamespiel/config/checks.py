@@ -8,8 +8,9 @@ from typing import Any
 from gamespiel.config.layers import CHOOSING
 from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes
-from gamespiel.kinds import DECLARATIONS, declaration_of
-from gamespiel.kinds.base import Declaration, server_keys_without_effect
+from gamespiel.kinds import KINDS, kind_of
+from gamespiel.kinds.keys import server_keys_without_effect
+from gamespiel.kinds.kind import Kind
 from task_gym.errors import shown
 from task_gym.remote.settings import PASSWORD, has_password
 
@@ -45,12 +46,12 @@ def validate(config: Config) -> Config:
         ConfigError: Two keys contradict each other, or one needs another.
         MistakesError: Several do.
     """
-    config = dataclasses.replace(config, env=declaration_of(config.env).complete_keys(config.env))
+    config = dataclasses.replace(config, env=kind_of(config.env).complete_keys(config.env))
     mistakes = Mistakes()
     for error in (*_find_large_counts(config), *_find_task_mistakes(config)):
         mistakes.add(error)
     with mistakes.collect():
-        declaration_of(config.env).check_keys(config.env)
+        kind_of(config.env).check_keys(config.env)
     for error in (*_find_run_mistakes(config), *_find_curriculum_mistakes(config)):
         mistakes.add(error)
     mistakes.raise_all()
@@ -73,7 +74,7 @@ def _find_large_counts(config: Config) -> Iterator[ConfigError]:
 
 def _find_task_mistakes(config: Config) -> Iterator[ConfigError]:
     """Yields the errors of the model's keys and of the tasks', each of the keys that belong together once."""
-    env, declaration = config.env, declaration_of(config.env)
+    env, kind = config.env, kind_of(config.env)
     if config.model.use_4bit and config.model.use_8bit:
         yield ConfigError("model.use_4bit and model.use_8bit contradict each other: set one of them")
     foreign = ((name, other) for name, other in _find_foreign_keys(env).items() if name in other.choice)
@@ -85,27 +86,27 @@ def _find_task_mistakes(config: Config) -> Iterator[ConfigError]:
             f"{env.env_type!r}: leave it out, or set env.env_type to {other.env_type!r}"
         )
     elif len(chosen) > 1:
-        yield ConfigError(f"only one key may choose the {declaration.unit}, not {' and '.join(chosen)}")
+        yield ConfigError(f"only one key may choose the {kind.unit}, not {' and '.join(chosen)}")
     if env.think and env.decode != "text":
         yield ConfigError(
             "env.think = true needs env.decode: text: where a model chooses among the legal answers, it has "
             "no place to reason in"
         )
-    if env.decode == "text" and declaration.replies is None:
-        others = " or ".join(other.env_type for other in DECLARATIONS.values() if other.replies)
+    if env.decode == "text" and kind.replies is None:
+        others = " or ".join(other.env_type for other in KINDS.values() if other.replies)
         yield ConfigError(
             f"env.decode = 'text' needs an environment that takes text, and env.env_type "
             f"{env.env_type!r} has none; allowed: {others}"
         )
 
 
-def _find_foreign_keys(env: EnvConfig) -> dict[str, Declaration[Any]]:
+def _find_foreign_keys(env: EnvConfig) -> dict[str, Kind[Any]]:
     """Returns the keys that are set and that this kind of task does not read, each with a kind that does."""
-    default, kind_keys = EnvConfig(), {field.name for field in dataclasses.fields(declaration_of(env).keys)}
+    default, kind_keys = EnvConfig(), {field.name for field in dataclasses.fields(kind_of(env).keys)}
     return {
-        field.name: declaration
-        for declaration in DECLARATIONS.values()
-        for field in dataclasses.fields(declaration.keys)
+        field.name: kind
+        for kind in KINDS.values()
+        for field in dataclasses.fields(kind.keys)
         if field.name not in kind_keys and getattr(env, field.name) != getattr(default, field.name)
     }
 
@@ -150,7 +151,7 @@ def _find_curriculum_mistakes(config: Config) -> Iterator[ConfigError]:
             "curriculum.unlist_steps leads to prompts without the list of legal actions, which are measured "
             "before and after: it needs games with env.list_actions: false"
         )
-    elif section.unlist_steps is not None and declaration_of(config.env).plays_itself(config.env):
+    elif section.unlist_steps is not None and kind_of(config.env).plays_itself(config.env):
         yield ConfigError(
             "curriculum.unlist_steps is for games against an opponent, and with env.opponent: self the "
             "policy plays every seat: leave one of them out"
@@ -159,8 +160,8 @@ def _find_curriculum_mistakes(config: Config) -> Iterator[ConfigError]:
 
 def _explain_stages(config: Config) -> str:
     """Returns what is wrong with the stages; "" for nothing."""
-    section, declaration = config.curriculum, declaration_of(config.env)
-    if (section.stages or section.replays) and declaration.plays_itself(config.env):
+    section, kind = config.curriculum, kind_of(config.env)
+    if (section.stages or section.replays) and kind.plays_itself(config.env):
         return (
             "curriculum.stages and curriculum.failure_replay_prob judge games against an opponent, and with "
             "env.opponent: self the policy plays every seat: leave one of them out"
@@ -173,7 +174,7 @@ def _explain_stages(config: Config) -> str:
                 "has no use for: leave them out"
             )
         env: Any = config.env
-        if stage.opponent and declaration.plays_itself(dataclasses.replace(env, **opponent)):
+        if stage.opponent and kind.plays_itself(dataclasses.replace(env, **opponent)):
             return (
                 f"{where}.opponent: 'self' plays no stage, which judges games against an opponent: name "
                 "another, or leave curriculum.stages out and set env.opponent to self"
@@ -185,7 +186,7 @@ def _explain_stages(config: Config) -> str:
 
 def notices(config: Config) -> list[str]:
     """Returns a sentence for each key that is set and has no effect, to be said once in the log."""
-    ppo, curriculum, declaration = config.ppo, config.curriculum, declaration_of(config.env)
+    ppo, curriculum, kind = config.ppo, config.curriculum, kind_of(config.env)
     sentences = []
     if config.lora.lora_dropout > 0:
         sentences.append(
@@ -194,7 +195,7 @@ def notices(config: Config) -> list[str]:
         )
     if config.model.use_nested_quant and not config.model.use_4bit:
         sentences.append("model.use_nested_quant = true has no effect without model.use_4bit.")
-    if ppo.minibatch_unit == "prompt" and declaration.uses_conversations(config.env):
+    if ppo.minibatch_unit == "prompt" and kind.uses_conversations(config.env):
         sentences.append(
             "ppo.minibatch_unit = prompt has no effect with env.conversation: optimizer steps draw episodes."
         )
@@ -203,11 +204,11 @@ def notices(config: Config) -> list[str]:
     sentences += evaluation_notices(config)
     if curriculum.success_scores and not (curriculum.stages or curriculum.replays):
         sentences.append("curriculum.success_scores has no effect without stages or failure replay.")
-    if not declaration.has_opponents and any(stage.opponent is not None for stage in curriculum.stages):
-        sentences.append(f"curriculum.stages: opponent has no effect on {declaration.unit}.")
+    if not kind.has_opponents and any(stage.opponent is not None for stage in curriculum.stages):
+        sentences.append(f"curriculum.stages: opponent has no effect on {kind.unit}.")
     indices = getattr(config.env, "allowed_game_indices", ())
     named = any(stage.task_id_range or stage.task_ids for stage in curriculum.stages)
-    if declaration.has_opponents and indices and named:
+    if kind.has_opponents and indices and named:
         sentences.append("env.allowed_game_indices replaces the task ids of curriculum.stages.")
     for keys, why in _list_rules(config):
         sentences += _list_idle(config, keys, f"has no effect{why}")
@@ -227,7 +228,7 @@ def _list_rules(config: Config) -> Iterator[tuple[Iterable[str], str]]:
     if not curriculum.replays:
         replay = ("curriculum.failure_buffer_size", "curriculum.max_replays")
         yield replay, " without curriculum.failure_replay_prob."
-    if not declaration_of(config.env).plays_itself(config.env):
+    if not kind_of(config.env).plays_itself(config.env):
         yield (*POOL_KEYS, "self_play.learn"), ": it is for env.opponent: self."
     elif config.self_play.learn == "both":
         yield POOL_KEYS, ": with self_play.learn: both, no seat is played by a snapshot."
@@ -261,7 +262,7 @@ def evaluation_notices(config: Config) -> list[str]:
         for name in server_keys_without_effect(env)
     ]
     sentences += [
-        f"env.{name} = {getattr(env, name)!r} has no effect on {declaration_of(env).unit}."
+        f"env.{name} = {getattr(env, name)!r} has no effect on {kind_of(env).unit}."
         for name in _find_foreign_keys(env)
     ]
     return sentences

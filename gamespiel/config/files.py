@@ -14,13 +14,11 @@ from gamespiel.config.schema import preset_path, presets
 from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.config.yaml_text import read_yaml, write_yaml
 from gamespiel.errors import ConfigError, Mistakes, UnknownKeyError
-from gamespiel.kinds import DECLARATIONS, declaration_of
-from gamespiel.kinds.base import TASK_IDS
+from gamespiel.kinds import KINDS, kind_of
+from gamespiel.kinds.keys import TASK_IDS
 from task_gym.files import read_file, write_atomically
 
-DEFAULT_PRESETS = {
-    name: declaration.preset for name, declaration in DECLARATIONS.items() if declaration.preset is not None
-}
+DEFAULT_PRESETS = {name: kind.preset for name, kind in KINDS.items() if kind.preset is not None}
 """By env_type, the preset that is trained when neither a preset nor a file is named."""
 
 DEFAULT_PRESET = DEFAULT_PRESETS[EnvConfig.env_type]
@@ -119,7 +117,7 @@ def resolve_pretrained(preset: str, overrides: Iterable[tuple[str, str]]) -> Res
         ConfigError: As ``resolve``.
     """
     whole, overrides = resolve(preset), list(overrides)
-    tasks = ("env_type", *TASK_IDS, *declaration_of(whole.env).choice)
+    tasks = ("env_type", *TASK_IDS, *kind_of(whole.env).choice)
     base = Config(env=EnvConfig(**{name: getattr(whole.env, name) for name in tasks}))
     name = f"defaults for pretrained models, tasks of preset {preset}"
     resolved = resolve_layers(None, (), overrides, base=base, base_name=name)

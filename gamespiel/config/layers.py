@@ -12,17 +12,17 @@ from gamespiel.config.schema import DOTTED, KEYS, PRESET, SECTION_OF, SECTIONS, 
 from gamespiel.config.sections import Config, EnvConfig
 from gamespiel.config.synonyms import explain
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, UnknownKeyError, unknown_name_error
-from gamespiel.kinds import DECLARATIONS
-from gamespiel.kinds.base import TASK_IDS
+from gamespiel.kinds import KINDS
+from gamespiel.kinds.keys import TASK_IDS
 from task_gym.errors import shown
 
-CHOOSING = (*TASK_IDS, *(name for declaration in DECLARATIONS.values() for name in declaration.choosing))
+CHOOSING = (*TASK_IDS, *(name for kind in KINDS.values() for name in kind.choosing))
 """Keys of ``env`` that each choose the tasks; only one may be given."""
 
-REPLACED = (*CHOOSING, *(name for declaration in DECLARATIONS.values() for name in declaration.belonging))
+REPLACED = (*CHOOSING, *(name for kind in KINDS.values() for name in kind.belonging))
 """Keys of ``env`` that a later choice of tasks replaces."""
 
-NARROWING = tuple(name for declaration in DECLARATIONS.values() for name in declaration.narrowing)
+NARROWING = tuple(name for kind in KINDS.values() for name in kind.narrowing)
 """Keys of ``env`` that a later choice of tasks keeps, and another kind of task does not."""
 
 

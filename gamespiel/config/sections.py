@@ -12,8 +12,8 @@ from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import LISTED, ONE, STRICT, Count, Index, Many, Seed, Share, key
 from gamespiel.agents.hyperparameters import Hyperparameters, LoraSettings, ModelSettings, SelfPlaySettings
-from gamespiel.kinds import DECLARATIONS
-from gamespiel.kinds.base import EnvKeys, Name, Opponents, TaskRange
+from gamespiel.kinds import KINDS
+from gamespiel.kinds.keys import EnvKeys, Name, Opponents, TaskRange
 from task_gym.samplers.failures import REPLAYS
 from task_gym.samplers.stages import THRESHOLD
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 else:
     # In the order of the kinds, and each class before those that it is derived from.
     _KEYS = sorted(
-        (declaration.keys for declaration in reversed(DECLARATIONS.values())),
+        (kind.keys for kind in reversed(KINDS.values())),
         key=lambda keys: -len(keys.__mro__),
     )
 
@@ -43,9 +43,9 @@ else:
     class EnvConfig(*dict.fromkeys([*_KEYS, EnvKeys])):
         """Tasks, and how they are played: the keys of all kinds of task."""
 
-        env_type: Literal[tuple(DECLARATIONS)] = key(
+        env_type: Literal[tuple(KINDS)] = key(
             EnvKeys.env_type,
-            f"kind of task: {' or '.join(declaration.unit for declaration in DECLARATIONS.values())}",
+            f"kind of task: {' or '.join(kind.unit for kind in KINDS.values())}",
         )
 
 

@@ -99,7 +99,7 @@ def render_card(run: Run, source: Path, terms: Mapping[str, str], *, place: str)
     """
     base = read_state(source)["base"]
     name = hub_name(str(base["model_name"]))
-    title = str(kind_of(run.config.env).presenter.run_name(run.config.env) or "GameSpiel")
+    title = str(kind_of(run.config.env).run_name(run.config.env) or "GameSpiel")
     lines = [
         "---",
         *([f"base_model: {name}"] if name else []),

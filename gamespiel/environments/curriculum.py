@@ -9,8 +9,8 @@ from typing import Any
 from gamespiel.agents.starts import Starts
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.config import Stage as StageConfig
-from gamespiel.kinds import declaration_of
-from gamespiel.kinds.base import names_of
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.keys import names_of
 from task_gym.samplers import (
     Failures,
     Stage,
@@ -61,12 +61,12 @@ def make_starts(config: Config) -> Starts | None:
     Raises:
         TaskGymError: a stage, threshold, opponent or success score cannot be had.
     """
-    section, declaration = config.curriculum, declaration_of(config.env)
-    scores = {declaration.read_task(name): score for name, score in section.success_scores.items()}
+    section, kind = config.curriculum, kind_of(config.env)
+    scores = {kind.read_task(name): score for name, score in section.success_scores.items()}
     stages = failures = None
     if section.stages:
         stages = _make_sampler(config, scores)
-        declaration.check_opponents(config.env, stage_opponents(config))
+        kind.check_opponents(config.env, stage_opponents(config))
     if section.replays > 0:
         failures = Failures(
             section.failure_buffer_size,
@@ -83,12 +83,12 @@ def make_starts(config: Config) -> Starts | None:
 
 
 def _make_sampler(config: Config, scores: dict[str | int, float]) -> TaskSampler:
-    section, seed, declaration = config.curriculum, config.run.seed, declaration_of(config.env)
+    section, seed, kind = config.curriculum, config.run.seed, kind_of(config.env)
     stages = [
         Stage(
             stage.name,
-            task_ids=declaration.stage_tasks(config.env, ranges_of(stage) or None, stage.level, stage.family),
-            opponent=stage.opponent if declaration.has_opponents else None,
+            task_ids=kind.stage_tasks(config.env, ranges_of(stage) or None, stage.level, stage.family),
+            opponent=stage.opponent if kind.has_opponents else None,
             threshold=stage.threshold,
             min_episodes=stage.min_episodes,
         )
@@ -109,7 +109,7 @@ def _make_sampler(config: Config, scores: dict[str | int, float]) -> TaskSampler
 
 def stage_opponents(config: Config) -> Sequence[str]:
     """Returns the names of the opponents that play in stages, if opponents play at all."""
-    if not declaration_of(config.env).has_opponents:
+    if not kind_of(config.env).has_opponents:
         return ()
     return [name for stage in config.curriculum.stages for name in names_of(stage.opponent)]
 

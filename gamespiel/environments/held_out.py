@@ -10,7 +10,7 @@ from gamespiel.agents.sampling.noise import TrainingSeeds
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments.curriculum import Ranges, list_ranges, ranges_of
 from gamespiel.environments.making import evaluation_config
-from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.kinds import kind_of
 
 _make_training_seeds = lru_cache(maxsize=16)(TrainingSeeds)
 """A cache, so that no step is gone through twice for the same seeds."""
@@ -31,8 +31,8 @@ def hold_out_tasks(config: Config) -> Config:
     held = list_ranges(config.run.eval_task_ids)
     if not held:
         return config
-    declaration = declaration_of(config.env)
-    env_ranges = declaration.task_ranges(config.env)
+    kind = kind_of(config.env)
+    env_ranges = kind.task_ranges(config.env)
     if env_ranges is None:  # a game by name: its episodes have no task ids
         return config
     left = subtract_ranges(env_ranges, held)
@@ -52,7 +52,7 @@ def hold_out_tasks(config: Config) -> Config:
     config = dataclasses.replace(config, curriculum=curriculum)
     if left == env_ranges:
         return config
-    return dataclasses.replace(config, env=declaration.choose_tasks(config.env, left))
+    return dataclasses.replace(config, env=kind.choose_tasks(config.env, left))
 
 
 def subtract_ranges(ranges: Sequence[tuple[int, int]], held: Sequence[tuple[int, int]]) -> Ranges:
@@ -74,20 +74,19 @@ def evaluation_configs(config: Config) -> list[tuple[str, Config]]:
     Raises:
         TaskGymError: an opponent cannot play the tasks.
     """
-    config, declaration = evaluation_config(config), declaration_of(config.env)
+    config, kind = evaluation_config(config), kind_of(config.env)
     env = config.env
     if config.run.eval_task_ids:
-        env = declaration.choose_tasks(env, list_ranges(config.run.eval_task_ids))
+        env = kind.choose_tasks(env, list_ranges(config.run.eval_task_ids))
     if not config.run.eval_opponents:
         return [("", dataclasses.replace(config, env=env))]
-    if not declaration.has_opponents:
+    if not kind.has_opponents:
         raise InvalidValueError(
-            f"run.eval_opponents names {', '.join(config.run.eval_opponents)}, and {declaration.unit} have "
-            "none"
+            f"run.eval_opponents names {', '.join(config.run.eval_opponents)}, and {kind.unit} have none"
         )
-    declaration.check_opponents(env, config.run.eval_opponents)
+    kind.check_opponents(env, config.run.eval_opponents)
     return [
-        (name, dataclasses.replace(config, env=declaration.choose_opponent(env, name)))
+        (name, dataclasses.replace(config, env=kind.choose_opponent(env, name)))
         for name in config.run.eval_opponents
     ]
 
@@ -99,7 +98,7 @@ def explain_not_held_out(config: Config) -> str:
     """
     if config.run.eval_steps is None or config.run.eval_task_ids:
         return ""
-    if kind_of(config.env).player.explain_unsolved(evaluation_config(config).env):
+    if kind_of(config.env).explain_unsolved(evaluation_config(config).env):
         return ""
     return (
         "evaluations while training hold nothing out: the game is so small that training plays all its "

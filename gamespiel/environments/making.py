@@ -14,8 +14,8 @@ from gamespiel.config import Config
 from gamespiel.config.imports import import_modules
 from gamespiel.config.sections import EnvConfig
 from gamespiel.environments.workers import find_pool
-from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.kinds.base import TASK_IDS
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.keys import TASK_IDS
 from task_gym.workers import WorkerPool
 from task_gym.wrappers import NamedActions
 
@@ -32,25 +32,25 @@ def pin_tasks(config: Config) -> Config:
     Raises:
         SourceError: there is no program source of that name.
     """
-    return dataclasses.replace(config, env=declaration_of(config.env).pin_tasks(config.env))
+    return dataclasses.replace(config, env=kind_of(config.env).pin_tasks(config.env))
 
 
 def take_tasks(config: Config, run: Config) -> Config:
     """Returns a configuration with the tasks of a run, and their seeds."""
-    declaration = declaration_of(run.env)
-    names = ("env_type", *TASK_IDS, *declaration.choosing, *declaration.belonging, "seeding", "seeds")
+    kind = kind_of(run.env)
+    names = ("env_type", *TASK_IDS, *kind.choosing, *kind.belonging, "seeding", "seeds")
     task_keys: Any = {name: getattr(run.env, name) for name in names if hasattr(run.env, name)}
     return dataclasses.replace(config, env=dataclasses.replace(config.env, **task_keys))
 
 
 def plays_itself(config: Config) -> bool:
     """Returns whether the policy in training plays every seat."""
-    return declaration_of(config.env).plays_itself(config.env)
+    return kind_of(config.env).plays_itself(config.env)
 
 
 def evaluation_config(config: Config) -> Config:
     """Returns the configuration as evaluations play it: against a fixed opponent, also after self-play."""
-    return dataclasses.replace(config, env=declaration_of(config.env).evaluation_keys(config.env))
+    return dataclasses.replace(config, env=kind_of(config.env).evaluation_keys(config.env))
 
 
 def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
@@ -61,17 +61,17 @@ def make_one_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, An
     """
     if config.decode == "text":
         return make_reply_env(config, wrap)
-    player = kind_of(config).player
-    env = player.make_env(config)
+    kind = kind_of(config)
+    env = kind.make_env(config)
     env = env if wrap is None else wrap(env)
-    return player.wrap_conversation(config, NamedActions(env) if config.answer == "name" else env)
+    return kind.wrap_conversation(config, NamedActions(env) if config.answer == "name" else env)
 
 
 def make_reply_env(config: EnvConfig, wrap: Wrap | None = None) -> gym.Env[Any, Any]:
     """Returns the configured environment as ``make_one_env`` does, but taking replies as text."""
-    player = kind_of(config).player
-    env = player.make_reply_env(config)
-    return player.wrap_conversation(config, env if wrap is None else wrap(env))
+    kind = kind_of(config)
+    env = kind.make_reply_env(config)
+    return kind.wrap_conversation(config, env if wrap is None else wrap(env))
 
 
 def make_envs(

@@ -28,9 +28,9 @@ from gamespiel.agents.learning.advantages import FindValues, KnownValues
 from gamespiel.agents.models import NEWEST
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments.curriculum import add_stage_tasks, stage_opponents
-from gamespiel.kinds import declaration_of
-from gamespiel.kinds.base import names_of
+from gamespiel.kinds import kind_of
 from gamespiel.kinds.games.solvable import find_form
+from gamespiel.kinds.keys import names_of
 from task_gym.errors import TaskGymError
 from task_gym.opponents import SELF, find_opponent
 
@@ -155,7 +155,7 @@ def make_find_values(config: Config, policy: LLMPolicy) -> FindValues | None:
         return None
     trees = find_trees(config)
     if not isinstance(trees, str):
-        return TreeValues(trees, policy, conversing=declaration_of(config.env).uses_conversations(config.env))
+        return TreeValues(trees, policy, conversing=kind_of(config.env).uses_conversations(config.env))
     if config.ppo.advantages == "exact":
         raise InvalidValueError(f"ppo.advantages = 'exact': {trees}; allowed: gae, or auto")
     return None
@@ -167,7 +167,7 @@ def find_trees(config: Config) -> Trees | str:
         return reason
     try:
         env: Any = add_stage_tasks(config).env
-        asked = declaration_of(env).arguments(env)
+        asked = kind_of(env).arguments(env)
         names = ("task_id", "task_ids", "game", "params", "allow_files")
         variants = {
             key_of(one): one
@@ -200,7 +200,7 @@ def count_turns(tree: GameTree, config: Config) -> float:
     """Returns the mean number of turns that an episode adds under uniform play; self-play has both seats'."""
     reach = tree.reach(tree.uniform_edges())
     turns = float(reach[tree.movers >= 0].sum())
-    both = declaration_of(config.env).plays_itself(config.env) and config.self_play.learn == "both"
+    both = kind_of(config.env).plays_itself(config.env) and config.self_play.learn == "both"
     return turns if both else turns / 2
 
 
@@ -211,7 +211,7 @@ def _explain_no_tree(config: Config) -> str:
         return f"ppo.gamma is {config.ppo.gamma}, and the tree's values are undiscounted (1)"
     if env.decode == "text":
         return "env.decode is 'text', and the tree's values are those of choices among legal actions"
-    if not declaration_of(env).has_opponents or env.env_mode != "local":
+    if not kind_of(env).has_opponents or env.env_mode != "local":
         return "trees are those of local games"
     if env.reward != "score":
         return f"env.reward is {env.reward!r}, and the tree has scores"

@@ -1,6 +1,6 @@
-"""Kinds of task, one package each: ``games`` and ``traces``. ``base`` is what they have in common.
+"""Kinds of task, one class each: ``games`` and ``traces``. ``kind`` is what they have in common.
 
-The ``env`` section, its checks, ``--help``, the schema and the baselines' names follow from the declarations.
+The ``env`` section, its checks, ``--help``, the schema and the baselines' names follow from their attributes.
 Every start of the command line imports these files. They import PyTorch, rich and their own backends inside
 their functions.
 """
@@ -8,21 +8,15 @@ their functions.
 from collections.abc import Mapping
 from typing import Any
 
-from gamespiel.kinds import games, traces
-from gamespiel.kinds.base import Declaration, EnvKeys, Kind
+from gamespiel.kinds.games.kind import GameKind
+from gamespiel.kinds.keys import EnvKeys
+from gamespiel.kinds.kind import Kind
+from gamespiel.kinds.traces.kind import TraceKind
 
-KINDS: Mapping[str, Kind[Any]] = {kind.declaration.env_type: kind for kind in (games.KIND, traces.KIND)}
+KINDS: Mapping[str, Kind[Any]] = {kind.env_type: kind for kind in (GameKind(), TraceKind())}
 """The kinds by ``env.env_type``."""
-
-DECLARATIONS: Mapping[str, Declaration[Any]] = {name: kind.declaration for name, kind in KINDS.items()}
-"""Their declarations, which are all that configuration and options ask for."""
 
 
 def kind_of(env: EnvKeys) -> Kind[Any]:
     """Returns the kind of task that ``env.env_type`` names."""
     return KINDS[env.env_type]
-
-
-def declaration_of(env: EnvKeys) -> Declaration[Any]:
-    """Returns the declaration of the kind of task that ``env.env_type`` names."""
-    return DECLARATIONS[env.env_type]

@@ -23,8 +23,8 @@ from gamespiel.agents.runs.evaluation import (
 )
 from gamespiel.config import Config
 from gamespiel.environments.making import ENVIRONMENTS_AT_ONCE, make_envs, make_played_envs
-from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.kinds.base import ShowProgress
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.episodes import ShowProgress
 from gamespiel.report.progress import report_progress
 
 if TYPE_CHECKING:  # baselines are evaluated without a learning library
@@ -99,9 +99,9 @@ def play_policy(
             take long are not left out more often than others.
         progress: Shows progress in the place of the console.
     """
-    player, writes = kind_of(config.env).player, free is not None or not policy.answers.masked
-    envs = make_played_envs(config, min(player.env_count(count), limits.at_once), replies=writes)
-    seeds = player.seeds(envs, count, config.run.seed, limits.taken)
+    kind, writes = kind_of(config.env), free is not None or not policy.answers.masked
+    envs = make_played_envs(config, min(kind.seats * count, limits.at_once), replies=writes)
+    seeds = kind.seeds(envs, count, config.run.seed, limits.taken)
     decide = policy_agent(policy, config.run.seed, greedy=greedy, adapters=adapters, constraint=free)
     if writes:
         when = f"{when}replies, {'greedy' if greedy else 'sampled'}: "
@@ -135,10 +135,10 @@ def measure_agent(config: Config, name: str, count: int, console: Console) -> Ma
 def play_agent(config: Config, name: str, count: int, console: Console) -> list[Episode]:
     """Plays ``count`` episodes per seat with a baseline, by name, and returns them."""
     # Baselines choose, also if a policy would write; those that reply make their own environment.
-    player, env = kind_of(config.env).player, dataclasses.replace(config.env, decode="choice", think=False)
+    env = dataclasses.replace(config.env, decode="choice", think=False)
     copies = partial(make_envs, env, threads=config.run.env_threads)
     show_progress = _make_progress(config, console)
-    return player.play_agent(name, env, count, config.run.seed, copies, show_progress)
+    return kind_of(env).play_agent(name, env, count, config.run.seed, copies, show_progress)
 
 
 def _decide_later(
@@ -149,7 +149,7 @@ def _decide_later(
 
 
 def _make_progress(config: Config, console: Console, when: str = "") -> ShowProgress:
-    unit = declaration_of(config.env).unit
+    unit = kind_of(config.env).unit
     return lambda episodes: report_progress(console, f"{when}playing {episodes:,} {unit}", episodes)
 
 
@@ -157,6 +157,6 @@ def measure_groups(
     config: Config, episodes: Sequence[Episode], measure: Callable[[Sequence[Episode]], M | None]
 ) -> Mapping[str, M]:
     """Returns the measures of each group with an episode that is no fault."""
-    groups = kind_of(config.env).presenter.group_episodes(episodes)
+    groups = kind_of(config.env).group_episodes(episodes)
     measured = {name: measure(group) for name, group in groups.items()}
     return {name: m for name, m in measured.items() if m is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,8 +13,8 @@ from gamespiel.agents.rollout import Episode
 from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies, measure, measure_replies
 from gamespiel.config import Config, InvalidValueError, evaluation_notices, import_own_modules, to_dict
 from gamespiel.environments.making import evaluation_config, make_one_env, pin_tasks
-from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.kinds.base import format_opponent
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.keys import format_opponent
 from gamespiel.measure.agents import load_policy
 from gamespiel.measure.episodes import (
     measure_groups,
@@ -46,24 +46,24 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
     if options.agent is None:
         check_trainer("the evaluation of a policy")
     console = console or make_console()
-    config, player = import_own_modules(options.config), kind_of(options.config.env).player
+    config, kind = import_own_modules(options.config), kind_of(options.config.env)
     if config != (measured := evaluation_config(config)):
         games: Any = measured.env
         others = format_opponent(games.opponent)
         said = f"opponent 'self' is for training: evaluated against {others}; --opponent names another"
         print_plain(console, said)
         config, options = measured, dataclasses.replace(options, config=measured)
-    declaration_of(config.env).check_playable(config.env, "evaluation")
+    kind.check_playable(config.env, "evaluation")
     if options.greedy and options.agent:
         raise InvalidValueError(f"--greedy is for a checkpoint: {options.agent!r} has no probabilities")
     if options.exact:
-        player.exact_game(config.env).check_size()  # raises if there are no exact values
+        kind.exact_game(config.env).check_size()  # raises if there are no exact values
     for notice in evaluation_notices(config):
         print_plain(console, notice)
     if options.replies:
-        player.make_reply_env(config.env).close()  # raises if replies cannot be evaluated
+        kind.make_reply_env(config.env).close()  # raises if replies cannot be evaluated
     env = make_one_env(config.env)
-    tasks = player.task_names(env)
+    tasks = kind.task_names(env)
     results = _describe_evaluation(options, config, tasks)
     if options.save_games is not None:
         check_writable(options.save_games, "--save_games")  # not only after hours of play
@@ -72,9 +72,10 @@ def evaluate(options: EvalOptions, console: Console | None = None) -> dict[str, 
         policy, loaded = load_policy(config, options.checkpoint, console, env)
         if loaded is not None:
             results["checkpoint"] = loaded
-    label = kind_of(config.env).presenter.file_label(config.env, tasks)
+    label = kind.file_label(config.env, tasks)
+    where = kind.describe_tasks(config.env, tasks, options.agent, replies=options.replies)
     with reserve_results(results, place(label, options), options.output) as path:
-        values, played = _measure_values(options, config, policy, _describe_tasks(options, tasks), console)
+        values, played = _measure_values(options, config, policy, where, console)
         write_json(results | values, path)
     results |= values
     if options.save_games is not None:
@@ -125,7 +126,7 @@ def _measure_values(
         return _reply_values(options, config, policy, where, console)
     if options.exact:
         print_plain(console, f"solving {where} exactly")
-        game = kind_of(config.env).player.exact_game(config.env)
+        game = kind_of(config.env).exact_game(config.env)
         if policy is None:
             comparison = game.compare_agent(options.player)
         else:
@@ -139,7 +140,7 @@ def _measure_values(
         episodes = play_policy(config, policy, count, console, greedy=options.greedy)
         rows = measure_played(config, policy, episodes)
     who = f"{options.player}, greedy" if options.greedy else options.player
-    console.print(evaluation_table(f"{who} on {where}", rows, declaration_of(config.env).unit))
+    console.print(evaluation_table(f"{who} on {where}", rows, kind_of(config.env).unit))
     return {"sampled": _rows_to_dict(rows)}, {"greedy" if options.greedy else "sampled": episodes}
 
 
@@ -172,10 +173,3 @@ def _reply_values(
 
 def _rows_to_dict(rows: Mapping[str, Measured]) -> dict[str, Any]:
     return {name: row.to_dict() for name, row in rows.items()}
-
-
-def _describe_tasks(options: EvalOptions, tasks: Sequence[str]) -> str:
-    presenter, env = kind_of(options.config.env).presenter, options.config.env
-    if options.replies:
-        return presenter.describe_reply_tasks(env, tasks)
-    return presenter.describe_tasks(env, tasks, options.agent)

@@ -17,8 +17,9 @@ from gamespiel.endpoints.chat import LOST, Chat
 from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.opponent import close_opponents
 from gamespiel.environments.making import pin_tasks
-from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.kinds.base import EpisodeAddress, server_arguments
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.episodes import EpisodeAddress
+from gamespiel.kinds.keys import server_arguments
 from gamespiel.measure.journal import Row, open_journal
 from gamespiel.measure.options import EvalOptions, place
 from gamespiel.measure.play import require_played
@@ -54,9 +55,9 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     chat = options.open_chat(options.agent)
     make_player = _make_server_player if options.whole_game else _make_local_player
     play_episode, stop = make_player(options, config, chat)
-    addresses = kind.player.addresses(config.env, options.num_episodes, config.run.seed)
+    addresses = kind.addresses(config.env, options.num_episodes, config.run.seed)
     question = _make_question(options, config, chat)
-    first = options.output or place(kind.presenter.file_label(config.env, question["games"]), options)
+    first = options.output or place(kind.file_label(config.env, question["games"]), options)
 
     def play(address: EpisodeAddress) -> None:
         record = require_played(play_episode(address))
@@ -72,13 +73,13 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
         ) as journal,
     ):
         left = [address for address in addresses if address.seed not in journal.played]
-        with report_progress(console, f"playing {len(left):,} {kind.declaration.unit}", len(left)) as on_step:
+        with report_progress(console, f"playing {len(left):,} {kind.unit}", len(left)) as on_step:
             play_at_once(left, play, stop, options.concurrency, lambda: on_step(True, 1))
         records = [journal.played[address.seed] for address in addresses]
-        rows = rows_of(records, kind.presenter.endpoint_groups)
+        rows = rows_of(records, kind.endpoint_groups)
         usage = _sum_usage(records)
         spent = None if options.prices is None else usage.cost(*options.prices)
-        where = kind.presenter.describe_reply_tasks(config.env, question["games"])
+        where = kind.describe_tasks(config.env, question["games"], replies=True)
         console.print(endpoint_table(f"{chat.endpoint} on {where}", rows, usage, spent))
         results = question | {"endpoint": {name: row.to_dict() for name, row in rows.items()}}
         results |= {"usage": usage.to_dict(), "cost": spent}
@@ -90,13 +91,13 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
 
 def _make_question(options: EvalOptions, config: Config, chat: Chat) -> dict[str, Any]:
     """Returns the results without their values."""
-    env, player = pin_tasks(config).env, kind_of(config.env).player
+    env, kind = pin_tasks(config).env, kind_of(config.env)
     local = dataclasses.replace(env, env_mode="local")
-    reply_env = player.make_reply_env(dataclasses.replace(local, decode="text"))
-    tasks = player.task_names(reply_env)
+    reply_env = kind.make_reply_env(dataclasses.replace(local, decode="text"))
+    tasks = kind.task_names(reply_env)
     reply_env.close()
     # A server has its own words.
-    words = [] if options.whole_game else map(os.environ.get, player.text_variables())
+    words = [] if options.whole_game else map(os.environ.get, kind.text_variables())
     return {
         "agent": str(chat.endpoint),
         "by": "evaluate of a server" if options.whole_game else "evaluate",
@@ -118,10 +119,10 @@ def _make_local_player(options: EvalOptions, config: Config, chat: Chat) -> Epis
             f"--agent {options.agent} with env.env_mode {config.env.env_mode}: give --whole_game, with which "
             "the server plays whole games with the model"
         )
-    player = kind_of(config.env).player
+    kind = kind_of(config.env)
 
     def play(address: EpisodeAddress) -> dict[str, Any]:
-        return player.play_endpoint(chat, config.env, address, options.episode_s)
+        return kind.play_endpoint(chat, config.env, address, options.episode_s)
 
     def stop() -> None:
         chat.close()
@@ -136,11 +137,11 @@ def _make_server_player(options: EvalOptions, config: Config, chat: Chat) -> Epi
     if not arguments:
         raise InvalidValueError("--whole_game is for --backend affinetes: a server plays the games")
     arguments.pop("backend")
-    declaration = declaration_of(env)
-    if declaration.served_as is None:
-        raise InvalidValueError(f"--whole_game: no server plays {declaration.unit}")
-    connection = connect(read_settings(arguments, declaration.served_as))
-    limit = options.episode_s or EPISODE_S[declaration.served_as]
+    kind = kind_of(env)
+    if kind.served_as is None:
+        raise InvalidValueError(f"--whole_game: no server plays {kind.unit}")
+    connection = connect(read_settings(arguments, kind.served_as))
+    limit = options.episode_s or EPISODE_S[kind.served_as]
     common: dict[str, Any] = {
         "model": chat.endpoint.model,
         "base_url": chat.endpoint.base_url,
@@ -150,7 +151,7 @@ def _make_server_player(options: EvalOptions, config: Config, chat: Chat) -> Epi
     }
     if options.max_new_tokens is not None:
         common["max_tokens"] = options.max_new_tokens
-    if declaration.has_opponents:
+    if kind.has_opponents:
         common["opponent"] = getattr(env, "opponent")  # noqa: B009  (only one kind has this key)
 
     def play(address: EpisodeAddress) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gamespiel.agents.fields import DECODERS
 from gamespiel.config import Config, EnvConfig, InvalidValueError
 from gamespiel.endpoints import PREFIX, USAGE
-from gamespiel.kinds import DECLARATIONS, declaration_of
+from gamespiel.kinds import KINDS, kind_of
 from task_gym.errors import check_choice
 
 if TYPE_CHECKING:
@@ -134,9 +134,9 @@ class EvalOptions(EndpointOptions):
         """The track of each part of the results; none for baselines, whose actions are always legal."""
         if self.agent is not None and not self.endpoint:
             return {}
-        declaration, env = declaration_of(self.config.env), self.config.env
-        masked = {"exact" if self.exact else "sampled": declaration.track(env, writes=False)}
-        written = {"endpoint" if self.endpoint else "replies": declaration.track(env, writes=True)}
+        kind, env = kind_of(self.config.env), self.config.env
+        masked = {"exact" if self.exact else "sampled": kind.track(env, writes=False)}
+        written = {"endpoint" if self.endpoint else "replies": kind.track(env, writes=True)}
         if self.unmasked:
             return masked | written
         return written if self.replies or self.endpoint else masked
@@ -167,7 +167,7 @@ class EvalOptions(EndpointOptions):
             return self.max_new_tokens
         if self._writes:
             return self.config.ppo.max_new_tokens
-        replies = declaration_of(self.config.env).replies
+        replies = kind_of(self.config.env).replies
         assert replies is not None, "options of replies are refused where there are none"
         return replies.max_new_tokens
 
@@ -222,7 +222,7 @@ class EvalOptions(EndpointOptions):
             raise InvalidValueError(f"--prices must be at least 0, not {' and '.join(map(str, self.prices))}")
 
     def _check_replies(self, option: str) -> None:
-        declaration = declaration_of(self.config.env)
+        kind = kind_of(self.config.env)
         if self.unmasked and self.decode == "text":
             raise InvalidValueError(
                 "give either --unmasked (masked beside text) or --decode text (only text), and not both"
@@ -243,14 +243,14 @@ class EvalOptions(EndpointOptions):
             )
         if self.greedy:
             raise InvalidValueError(f"{option} shows greedy replies beside sampled ones: leave --greedy out")
-        if declaration.replies is None:
-            others = " or ".join(other.unit for other in DECLARATIONS.values() if other.replies)
-            raise InvalidValueError(f"{option} is for {others}, not for {declaration.unit}")
-        if self.unmasked and not declaration.replies.same_tasks:
+        if kind.replies is None:
+            others = " or ".join(other.unit for other in KINDS.values() if other.replies)
+            raise InvalidValueError(f"{option} is for {others}, not for {kind.unit}")
+        if self.unmasked and not kind.replies.same_tasks:
             raise InvalidValueError(
                 "--unmasked plays the same games with and without a mask, and "
-                f"{declaration.environment} has no such pair: give --decode text, which plays "
-                f"{declaration.replies.environment}"
+                f"{kind.environment} has no such pair: give --decode text, which plays "
+                f"{kind.replies.environment}"
             )
 
 
@@ -266,11 +266,11 @@ def place(label: str, options: EvalOptions) -> Path:
 
 
 def _check_agent(agent: str, env_type: str) -> None:
-    baselines = DECLARATIONS[env_type].baselines
+    baselines = KINDS[env_type].baselines
     if re.fullmatch(baselines.pattern, agent):
         return
     default = env_type == EnvConfig.env_type
     with_env = "" if default else f" with --env {env_type}"
-    others = [name for name, other in DECLARATIONS.items() if re.fullmatch(other.baselines.pattern, agent)]
+    others = [name for name, other in KINDS.items() if re.fullmatch(other.baselines.pattern, agent)]
     elsewhere = f"; {agent} goes with --env {others[0]}" if others and default else ""
     raise InvalidValueError(f"--agent must be {baselines.names}{with_env}, not {agent!r}{elsewhere}")

@@ -14,8 +14,8 @@ from gamespiel.endpoints.at_once import play_at_once
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError
 from gamespiel.endpoints.opponent import close_opponents
 from gamespiel.environments.making import make_envs, make_reply_env
-from gamespiel.kinds import declaration_of, kind_of
-from gamespiel.kinds.base import Deal, EpisodeAddress
+from gamespiel.kinds import kind_of
+from gamespiel.kinds.episodes import Deal, EpisodeAddress
 from gamespiel.measure.episodes import reply_constraint
 from gamespiel.measure.journal import Row
 
@@ -163,10 +163,10 @@ def draw_noise(config: Config, matches: Sequence[Match]) -> list[int]:
 
 def make_baseline_player(name: str, config: Config) -> EnvironmentPlayer:
     """Returns a baseline that is ready to play."""
-    player = kind_of(config.env).player
+    kind = kind_of(config.env)
 
     def begin(envs: TextEnvs, matches: Sequence[Match]) -> Decide:
-        return player.make_baseline(name, envs, draw_noise(config, matches))
+        return kind.make_baseline(name, envs, draw_noise(config, matches))
 
     make = partial(make_envs, config.env, threads=config.run.env_threads)
     return EnvironmentPlayer(make, begin)
@@ -195,7 +195,7 @@ def make_policy_player(
     """
     writes, constraint = config.env.decode == "text", None
     if (replies and not writes) or (writes and max_new_tokens is not None):
-        kind = declaration_of(config.env).replies
+        kind = kind_of(config.env).replies
         assert kind is not None, "what takes replies"
         constraint = reply_constraint(
             policy, kind.max_new_tokens if max_new_tokens is None else max_new_tokens

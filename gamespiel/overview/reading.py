@@ -16,7 +16,7 @@ from rich.text import Text
 from gamespiel.agents.runs import catalog
 from gamespiel.agents.runs.loggers import Row, read_rows
 from gamespiel.config import SAVED_NAME, Config, InvalidValueError, saved_config
-from gamespiel.kinds import declaration_of
+from gamespiel.kinds import kind_of
 from gamespiel.report.tables import Grid
 from gamespiel.report.text import format_duration, print_json, print_plain
 from gamespiel.runs import LOCK, METRICS, RUNS, SHARE, SUMMARY
@@ -191,7 +191,7 @@ def describe_tasks(run: Run) -> str:
         return str(env.task_id if game is None else game)
     if env.task_ids:
         return f"{len(env.task_ids)} ranges" if len(env.task_ids) > 1 else "a range"
-    return declaration_of(env).unit
+    return kind_of(env).unit
 
 
 def _make_table(runs: list[Run]) -> Grid:

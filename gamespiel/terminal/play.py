@@ -15,7 +15,7 @@ from rich.text import Text
 from game_gym.transcript import CHANCE, moves
 from gamespiel.config import EnvConfig
 from gamespiel.errors import ConfigError
-from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.kinds import kind_of
 from gamespiel.report.console import make_console
 from gamespiel.terminal.screen import box_of, menu, position, rule
 
@@ -84,7 +84,7 @@ def play(
 def _make_game(config: EnvConfig, checkpoint: Path | None, console: Console) -> gym.Env[Any, Any]:
     if config.env_type != GAMES:
         raise ConfigError(f"env.env_type: {config.env_type!r} was given, allowed: {GAMES!r}")
-    measured = declaration_of(config).evaluation_keys(config)
+    measured = kind_of(config).evaluation_keys(config)
     if measured != config:  # with nobody else to play, every seat would be the person's
         notice = f"env.opponent = 'self' is for training: you play against {measured.opponent}"
         console.print(f"{notice}; --opponent names another", markup=False)
@@ -93,7 +93,7 @@ def _make_game(config: EnvConfig, checkpoint: Path | None, console: Console) -> 
         from gamespiel.environments.making import make_one_env
 
         return make_one_env(config)
-    return kind_of(config).player.make_env(config)  # without a policy there is no need for PyTorch
+    return kind_of(config).make_env(config)  # without a policy there is no need for PyTorch
 
 
 def _load_advisor(run: Path, env: gym.Env[Any, Any]) -> Advise:

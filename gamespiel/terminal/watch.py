@@ -20,7 +20,7 @@ from gamespiel.agents.sampling.noise import DrawnNoise
 from gamespiel.assembly import connect_sampler, load_policy
 from gamespiel.config import EnvConfig, InvalidValueError, RunConfig, saved_config
 from gamespiel.environments.making import make_one_env
-from gamespiel.kinds import declaration_of
+from gamespiel.kinds import kind_of
 from gamespiel.report.console import make_console
 from gamespiel.terminal.screen import box_of, menu, position, rule
 
@@ -58,7 +58,7 @@ def watch(
         raise InvalidValueError(f"--episodes must be at least 1, not {episodes}")
     if not 0 <= delay < math.inf:
         raise InvalidValueError(f"--delay must be at least 0 seconds, not {delay}")
-    if declaration_of(config).plays_itself(config):
+    if kind_of(config).plays_itself(config):
         console.print("opponent 'self': the policy plays every seat", markup=False)
     env = make_one_env(config)
     policy = load_policy(checkpoint, env)

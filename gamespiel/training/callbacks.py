@@ -72,7 +72,7 @@ class BetweenSteps(BaseCallback):
         self._folder, self._run, self._stop, self._config = folder, config.run, stop, config
         self.best, self.ended = Best(), False
         self._saved_at = time.monotonic()
-        self._player, self._measured_env = kind_of(config.env).player, evaluation_config(config).env
+        self._kind, self._measured_env = kind_of(config.env), evaluation_config(config).env
         self._itself, self._facts = plays_itself(config), Facts(__version__, card_facts(config))
         self.saved, self.metrics = -1, dict[str, Any]()
 
@@ -126,7 +126,7 @@ class BetweenSteps(BaseCallback):
                 share, exploitability = self._before[SHARE], self._before.get("exploitability", math.nan)
             else:
                 adapters = self._model.publish_result()
-                game = self._player.exact_game(self._measured_env)
+                game = self._kind.exact_game(self._measured_env)
                 solved = game.solve(self._model.policy, adapters=adapters)
                 share, exploitability = solved.share, solved.exploitability
             self.logger.record("eval/share", share)

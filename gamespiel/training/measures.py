@@ -17,7 +17,7 @@ from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments.held_out import evaluation_configs, find_taken_seeds
 from gamespiel.environments.making import evaluation_config, plays_itself
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.base import ShowProgress
+from gamespiel.kinds.episodes import ShowProgress
 from gamespiel.measure.episodes import Limits, measure_played, play_policy
 from gamespiel.measure.records import GAMES, add_records, records
 from gamespiel.report.results import write_json
@@ -82,7 +82,7 @@ def measure_result(config: Config, model: LLMPPO, console: Console, when: str, f
         add_records(folder / GAMES, model.step, game_rows)
     if config.run.exact_every != 0:
         console.print(f"{when}: exact values")
-        exact_game = kind_of(config.env).player.exact_game(config.env)
+        exact_game = kind_of(config.env).exact_game(config.env)
         comparison = exact_game.compare_policy(model.policy, trained=False, adapters=adapters)
         if itself:
             rows["exploitability"] = comparison.policy.exploitability

@@ -20,7 +20,7 @@ from gamespiel.agents.models.memory_plan import (
     plan,
 )
 from gamespiel.config import Config, InvalidValueError, presets, resolve
-from gamespiel.kinds import declaration_of
+from gamespiel.kinds import kind_of
 from gamespiel.report.console import make_console
 from gamespiel.report.tables import Grid
 from gamespiel.report.text import print_plain
@@ -153,7 +153,7 @@ def _count_turns(config: Config) -> int:
 
 def _turn_tokens(config: Config) -> int:
     """Returns the tokens of a long turn: its prompt, and its reply if that is text."""
-    prompt = declaration_of(config.env).prompt_tokens(config.env)
+    prompt = kind_of(config.env).prompt_tokens(config.env)
     return prompt + config.ppo.max_new_tokens if config.env.decode == "text" else prompt
 
 
@@ -184,11 +184,9 @@ def load_of(config: Config) -> Load:
             )
     turns, prompt_tokens = _count_turns(config), _turn_tokens(config)
     scored = max(turns, REFERENCE_BATCH) if dtype == "float32" else turns
-    declaration, tokens_kept = declaration_of(config.env), 0
-    if declaration.uses_conversations(config.env) and model.reading != "padded":
-        tokens_kept = min(
-            KEPT * ppo.tokens_per_forward, ppo.batch_size * declaration.prompt_tokens(config.env)
-        )
+    kind, tokens_kept = kind_of(config.env), 0
+    if kind.uses_conversations(config.env) and model.reading != "padded":
+        tokens_kept = min(KEPT * ppo.tokens_per_forward, ppo.batch_size * kind.prompt_tokens(config.env))
     nodes = NODES[config.env.answer]
     rows = max(nodes * scored, ppo.tokens_per_forward // OWN_TOKENS)
     if config.env.decode == "text":  # each token of a reply is read, and has logits, made in parts

@@ -11,7 +11,7 @@ from gamespiel.config.schema import DOTTED
 from gamespiel.environments.curriculum import add_stage_tasks, make_starts
 from gamespiel.environments.held_out import evaluation_configs, hold_out_tasks
 from gamespiel.environments.making import make_one_env, pin_tasks, plays_itself
-from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.kinds import kind_of
 
 MAY_CHANGE = (
     "model.model_name",  # the same weights in another place: their content is compared when they are loaded
@@ -64,7 +64,7 @@ def prepare(config: Config) -> Config:
     config = hold_out_tasks(add_stage_tasks(import_own_modules(config)))
     if config.run.eval_steps is not None:
         evaluation_configs(config)  # raises if an opponent cannot play
-    declaration_of(config.env).check_playable(config.env, "training")
+    kind_of(config.env).check_playable(config.env, "training")
     return pin_tasks(config)
 
 
@@ -91,7 +91,7 @@ def check_run(config: Config, resume: Path | None = None) -> None:
     if config.env.env_mode == "local":
         env = make_one_env(config.env)
         if plays_itself(config):
-            kind_of(config.env).player.check_self_play(env, config.self_play.learn)
+            kind_of(config.env).check_self_play(env, config.self_play.learn)
         env.close()
 
 

@@ -33,7 +33,7 @@ from gamespiel.config import SAVED_NAME, Config, notices, save, saved_config
 from gamespiel.environments.held_out import explain_not_held_out
 from gamespiel.environments.making import evaluation_config
 from gamespiel.environments.tree_values import find_trees
-from gamespiel.kinds import declaration_of, kind_of
+from gamespiel.kinds import kind_of
 from gamespiel.overview.plots import learning_curve
 from gamespiel.report.results import write_json
 from gamespiel.report.tables import PAIRED_NOTE, SUMMARY_NOTE, make_pairs_table, summary_table
@@ -80,7 +80,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     divide_threads(config, launch)
     unsolved = ""
     if config.run.exact_every != 0:  # the answer can take a second, so it is asked for once
-        unsolved = kind_of(config.env).player.explain_unsolved(evaluation_config(config).env)
+        unsolved = kind_of(config.env).explain_unsolved(evaluation_config(config).env)
     with interrupting(), ExitStack() as stack:
         ranks = stack.enter_context(joining(config, launch))
         config, resume = ranks.lead(lambda: (config, resume))
@@ -323,7 +323,7 @@ def _end_run(
     # How to evaluate the run, and how to go on with it: each can be pasted to a shell.
     run, steps = shlex.quote(str(folder)), config.ppo.num_train_steps
     more = "" if model.step < steps else f" --ppo.num_train_steps {2 * steps}"
-    other = ", or --opponent mcts:100" if declaration_of(config.env).has_opponents else ""
+    other = ", or --opponent mcts:100" if kind_of(config.env).has_opponents else ""
     print_plain(
         console,
         f"{command('eval')} --checkpoint {run}{' --exact' if SHARE in rows else ''}  # evaluate{other}\n"

@@ -25,7 +25,7 @@ from gamespiel.config import (
 from gamespiel.config.layers import layer_from_overrides
 from gamespiel.config.schema import SECTION_OF
 from gamespiel.config.yaml_text import read_yaml, write_yaml
-from gamespiel.kinds.traces.declaration import DECLARATION
+from gamespiel.kinds import KINDS
 
 FILES = Path(__file__).parents[1] / "data" / "configs"
 
@@ -179,9 +179,9 @@ def test_trace_keys_become_arguments_of_the_environment() -> None:
     }  # fmt: skip
     env = from_dict({"env_type": "trace", "task_ids": [7, [9, 11]]} | keys).env
     expected = {"task_id": None, "task_ids": [7, (9, 11)], "source": "builtin"} | keys
-    assert DECLARATION.arguments(env) == expected | {"listed": True}
+    assert KINDS["trace"].arguments(env) == expected | {"listed": True}
     by_name = dataclasses.replace(env, answer="name")
-    assert DECLARATION.arguments(by_name) == expected | {"listed": False}
+    assert KINDS["trace"].arguments(by_name) == expected | {"listed": False}
 
 
 # -- round trips ---------------------------------------------------------------------------------------------

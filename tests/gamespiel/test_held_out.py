@@ -20,7 +20,7 @@ from gamespiel.environments import held_out
 from gamespiel.environments.held_out import evaluation_configs, find_taken_seeds, hold_out_tasks
 from gamespiel.environments.making import make_envs
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.traces import trace_seeds
+from gamespiel.kinds.traces.kind import trace_seeds
 from gamespiel.training import callbacks, measures
 from task_gym.errors import OpponentError
 from tests.gamespiel.runs import SMALL, assert_same_run, rows_of, small, steps_of, train_aloud, train_quietly
@@ -73,7 +73,7 @@ def test_no_seed_is_both_trained_on_and_measured(tmp_path: Path, monkeypatch: py
     """The first seed that an evaluation would draw is made one of training's; checkpoints are by minutes."""
     often = {"run__checkpoint_every": "100", "run__checkpoint_minutes": "0.000001"}
     config = evaluated(tmp_path / "run", ppo__num_train_steps="2", **often)
-    first = kind_of(config.env).player.seeds(make_envs(config.env, 1), 4, config.run.seed)[0]
+    first = kind_of(config.env).seeds(make_envs(config.env, 1), 4, config.run.seed)[0]
     played: list[int] = []
     usual = measures.play_policy
 

@@ -21,7 +21,7 @@ from gamespiel.assembly import list_urls
 from gamespiel.cli import main
 from gamespiel.config import ConfigError, InvalidValueError, evaluation_notices, from_dict, resolve
 from gamespiel.deployment.vllm_command import round_rank, vllm_commands
-from gamespiel.kinds import declaration_of
+from gamespiel.kinds import kind_of
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.stopping import Stopped
@@ -246,7 +246,7 @@ SMALL = {
 
 def arguments(data: dict[str, Any]) -> dict[str, Any]:
     env = from_dict(data).env
-    return declaration_of(env).arguments(env)
+    return kind_of(env).arguments(env)
 
 
 def test_a_docker_file_is_upstreams_image_and_every_game() -> None:

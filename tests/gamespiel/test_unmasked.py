@@ -22,7 +22,7 @@ from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
 from gamespiel.environments.making import make_envs
-from gamespiel.kinds import DECLARATIONS
+from gamespiel.kinds import KINDS
 from gamespiel.measure import evaluation
 from gamespiel.measure.episodes import measure_agent, measure_groups, play_policy
 from gamespiel.measure.evaluation import evaluate
@@ -243,7 +243,7 @@ def test_games_and_rules_that_have_no_pair(monkeypatch: pytest.MonkeyPatch) -> N
     raising = config(("env.illegal", "raise"), ("model.model_name", "/no/where"))
     with pytest.raises(InvalidValueError, match=r"env\.illegal must be penalize or forfeit .* not 'raise'"):
         evaluate(EvalOptions(raising, unmasked=True), quiet())
-    monkeypatch.setattr(type(DECLARATIONS["trace"]), "replies", None)
+    monkeypatch.setattr(type(KINDS["trace"]), "replies", None)
     with pytest.raises(InvalidValueError, match=r"--decode text is for games, not for traces"):
         EvalOptions(settings, decode="text")
 

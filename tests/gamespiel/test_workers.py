@@ -25,7 +25,7 @@ from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, import_own_modules, resolve, saved_config
 from gamespiel.environments import workers
 from gamespiel.environments.making import make_envs, make_played_envs
-from gamespiel.kinds.base import answers_of
+from gamespiel.kinds.episodes import answers_of
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED
 from tests.gamespiel.runs import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gamespiel.kinds.base import answers_of
+from gamespiel.kinds.episodes import answers_of
 
 if TYPE_CHECKING:
     from game_gym.prompts import SeatView

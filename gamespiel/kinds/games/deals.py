@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 
 from gamespiel.errors import InvalidValueError
-from gamespiel.kinds.base import Deal, EpisodeAddress
+from gamespiel.kinds.episodes import Deal, EpisodeAddress
 
 PROBES = 64
 """Seeds that are drawn together."""

@@ -8,8 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import WHOLE, Count, Index, Many, key
-from gamespiel.errors import InvalidValueError
-from gamespiel.kinds.base import PART, EnvKeys, Name, Opponents
+from gamespiel.kinds.keys import PART, EnvKeys, Name, Opponents
 from task_gym.opponents import OPEN, SELF
 
 GameParam = str | int | float | bool
@@ -56,12 +55,3 @@ class GameKeys(EnvKeys):
 def seat_name(opponent: str) -> str:
     """Returns an opponent's name as environments know it: seats of the policy itself are open there."""
     return OPEN if opponent == SELF else opponent
-
-
-def check_illegal(env: GameKeys) -> None:
-    """Raises ``InvalidValueError`` if an illegal reply, which nothing masks, would be an error."""
-    if env.illegal == "raise":
-        raise InvalidValueError(
-            "env.illegal must be penalize or forfeit if nothing masks the model, not 'raise': the first "
-            "illegal reply would be an error"
-        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from gamespiel.kinds.base import answers_of
+from gamespiel.kinds.episodes import answers_of
 
 if TYPE_CHECKING:
     from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep

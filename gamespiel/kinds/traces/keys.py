@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from gamespiel.agents.fields import WHOLE, key
-from gamespiel.kinds.base import PART, EnvKeys, server_arguments
+from gamespiel.kinds.keys import PART, EnvKeys, server_arguments
 
 REPLY_ENVIRONMENT, LINES_ENVIRONMENT = "CodeTrace-v0", "CodeTraceLines-v0"
 

@@ -11,7 +11,7 @@ from gamespiel.config import Config, from_dict, presets, resolve, saved_config
 from gamespiel.endpoints import PREFIX, USAGE
 from gamespiel.endpoints.endpoint import parse_endpoint
 from gamespiel.errors import InvalidValueError
-from gamespiel.kinds import DECLARATIONS, declaration_of
+from gamespiel.kinds import KINDS, kind_of
 from gamespiel.measure.agents import UNTRAINED, Agent, find_checkpoint
 from gamespiel.measure.board.benchmark import TASK_NAMES, TRACE, explain_refusal, is_search
 from gamespiel.tracks import ASKING, MASKED, UNLISTED, UNMASKED
@@ -45,7 +45,7 @@ def describe(agent: Agent, track: str) -> dict[str, Any]:
     if agent.config is not None:
         env = agent.config.env
         entry["env_type"], entry["model"] = env.env_type, str(agent.config.model.model_name)
-        entry["asking"] = {key: getattr(env, key) for key in declaration_of(env).asking}
+        entry["asking"] = {key: getattr(env, key) for key in kind_of(env).asking}
     return entry | agent.identify()
 
 
@@ -118,7 +118,7 @@ def _settle(config: Config, spec: str, track: str, option: str) -> Config:
         raise InvalidValueError(
             f"{option} {shown(spec)} was trained to write (env.decode: text), and {_NO_WRITERS}"
         )
-    asking = {key: getattr(config.env, key) for key in declaration_of(config.env).asking}
+    asking = {key: getattr(config.env, key) for key in kind_of(config.env).asking}
     asking |= asking_of(config.env.env_type, track)
     return dataclasses.replace(config, env=make_env_section(config.env.env_type, asking))
 
@@ -138,7 +138,7 @@ def make_env_section(env_type: str, asking: Mapping[str, Any]) -> Any:
     Raises:
         ConfigError: there is no such kind, key or value.
     """
-    allowed = DECLARATIONS[env_type].asking
+    allowed = KINDS[env_type].asking
     if set(asking) != set(allowed):  # others would choose what is played, or where
         raise InvalidValueError(f"asking has {shown(sorted(asking))}, allowed: {', '.join(allowed)}")
     section: dict[str, Any] = {"env_type": env_type, **asking}

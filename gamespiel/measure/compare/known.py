@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gamespiel.exact_comparison import AGENTS
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.base import Deal
+from gamespiel.kinds.episodes import Deal
 from gamespiel.measure.agents import Agent
 from gamespiel.measure.compare.options import CompareOptions
 from gamespiel.measure.play import is_open
@@ -93,12 +93,12 @@ def find_knowledge(
     """
     if len({deal.address.task.variant for deal in deals}) > 1:
         return Knowledge(reason="the deals have several sets of parameters")
-    player = kind_of(agent.config.env).player
-    env: Any = player.choose_deal(agent.config.env, deals[0])
+    kind = kind_of(agent.config.env)
+    env: Any = kind.choose_deal(agent.config.env, deals[0])
     key = repr(env)
     if key not in trees:
         try:
-            trees[key] = player.game_tree(env)
+            trees[key] = kind.game_tree(env)
         except TaskGymError as error:
             trees[key] = str(error)
     tree = trees[key]

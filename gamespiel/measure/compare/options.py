@@ -10,7 +10,7 @@ from typing import Any
 
 from gamespiel.agents.fields import DECODERS
 from gamespiel.config import Config, InvalidValueError
-from gamespiel.kinds import DECLARATIONS, declaration_of
+from gamespiel.kinds import KINDS, kind_of
 from gamespiel.measure import agents
 from gamespiel.measure.agents import Agent
 from gamespiel.measure.options import EndpointOptions, check_least, check_output
@@ -50,7 +50,7 @@ class CompareOptions(EndpointOptions):
     @property
     def reply_tokens(self) -> int:
         """The most tokens of a reply."""
-        replies = declaration_of(self.config.env).replies
+        replies = kind_of(self.config.env).replies
         assert replies is not None, "games take replies"
         return replies.max_new_tokens if self.max_new_tokens is None else self.max_new_tokens
 
@@ -60,7 +60,7 @@ class CompareOptions(EndpointOptions):
             return None
         env = agent.config.env
         writes = agent.kind == "endpoint" or "text" in (self.decode, env.decode)
-        return declaration_of(env).track(env, writes=writes)
+        return kind_of(env).track(env, writes=writes)
 
     def __post_init__(self) -> None:
         check_choice("--decode", self.decode, DECODERS, InvalidValueError)
@@ -84,7 +84,7 @@ def find_checkpoint(option: str, name: str, env_type: str) -> Path | None:
     Raises:
         InvalidValueError: it names neither.
     """
-    baselines = DECLARATIONS[env_type].baselines
+    baselines = KINDS[env_type].baselines
     if re.fullmatch(baselines.pattern, name):
         return None
     return agents.find_checkpoint(option, name, baselines.names, ("random", "first", "mcts", "ismcts"))
@@ -102,7 +102,7 @@ def enter(name: str, common: Config, run_config: Config | None, checkpoint: Path
     if run_config is None:  # baselines choose, also if a policy would write
         env = dataclasses.replace(common.env, answer="id", decode="choice", think=False)
         return Agent(name, name, dataclasses.replace(common, env=env))
-    asking: Any = {key: getattr(run_config.env, key) for key in declaration_of(run_config.env).asking}
+    asking: Any = {key: getattr(run_config.env, key) for key in kind_of(run_config.env).asking}
     if run_config.env.env_type != common.env.env_type:
         raise InvalidValueError(
             f"--compare {shown(name)}: it was trained on env.env_type {run_config.env.env_type}, and "

@@ -15,7 +15,7 @@ from gamespiel.config import Config, InvalidValueError, import_own_modules, to_d
 from gamespiel.endpoints.chat import Chat
 from gamespiel.environments.making import evaluation_config, pin_tasks
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.base import Deal
+from gamespiel.kinds.episodes import Deal
 from gamespiel.measure.agents import Agent, load_policy
 from gamespiel.measure.compare.known import Knowledge, Trees, find_knowledge
 from gamespiel.measure.compare.options import CompareOptions, describe
@@ -57,11 +57,11 @@ def compare(options: CompareOptions, console: Console | None = None) -> dict[str
     console = console or make_console()
     options = _settle(options, console)
     kind = kind_of(options.config.env)
-    deals = kind.player.draw_deals(options.config.env, options.num_episodes, options.config.run.seed)
+    deals = kind.draw_deals(options.config.env, options.num_episodes, options.config.run.seed)
     games = sorted({deal.game for deal in deals})
     question = _describe(options, games)
     names = [agent.name for agent in options.agents]
-    label = kind.presenter.file_label(options.config.env, games)
+    label = kind.file_label(options.config.env, games)
     first = options.output or name_results("compare", names, label)
 
     def find_key(row: Row) -> Key:
@@ -77,7 +77,7 @@ def compare(options: CompareOptions, console: Console | None = None) -> dict[str
         run.play()
         comparison = run.results()
         write_json(question | {"comparison": comparison}, path)
-    print_comparison(console, comparison, kind.presenter.describe_tasks(options.config.env, games, None))
+    print_comparison(console, comparison, kind.describe_tasks(options.config.env, games))
     console.print(f"written to {path}", soft_wrap=True, markup=False)
     return question | {"comparison": comparison}
 
@@ -281,8 +281,8 @@ class _Run:
 
 def _play_endpoint(config: Config, seconds: float | None, chat: Chat, match: Match) -> Row:
     """Plays a match by upstream's ``evaluate``; returns its record."""
-    player = kind_of(config.env).player
-    episode = require_played(player.play_endpoint(chat, config.env, match.address, seconds))
+    kind = kind_of(config.env)
+    episode = require_played(kind.play_endpoint(chat, config.env, match.address, seconds))
     extra, failed = episode["extra"], episode.get("error") is not None
     simultaneous = pyspiel.GameType.Dynamics.SIMULTANEOUS  # each seat sees only its own moves
     sequential = match.game.variant.game.get_type().dynamics != simultaneous

@@ -13,8 +13,9 @@ import pytest
 
 import gamespiel  # noqa: F401 (registers the environments)
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
-from gamespiel.kinds.traces import KIND, trace_seeds
+from gamespiel.kinds import KINDS
 from gamespiel.kinds.traces.baselines import choice_agent, echo_texts, play_replies
+from gamespiel.kinds.traces.kind import trace_seeds
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from task_gym.errors import TaskGymError
@@ -130,7 +131,7 @@ def test_first_picks_the_first_output(tmp_path: Path) -> None:
     assert (row["episodes"], row["length"], row["illegal_rate"]) == (3, 1.0, 0.0)
     assert "first on CodeTraceChoice-v0" in printed
     # Replies and choices have the same tasks.
-    replied = play_replies(KIND.player.make_reply_env(config(LEVEL_1).env), "empty", trace_seeds(0, 3))
+    replied = play_replies(KINDS["trace"].make_reply_env(config(LEVEL_1).env), "empty", trace_seeds(0, 3))
     assert [episode.info["task_id"] for episode in replied] == asked
 
 
