@@ -122,17 +122,6 @@ def test_a_bot_in_a_process_makes_the_same_moves_whatever_becomes_of_it() -> Non
     assert not search_processes.SPARE.idle and not search_processes.KEEPING.idle  # they end with their bots
 
 
-def test_a_fork_leaves_idle_processes_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that both asked would answer the one what the other has asked."""
-    pools = search_processes.KEEPING, search_processes.SPARE
-    for pool in pools:
-        monkeypatch.setitem(pool.idle, -1, None)
-    child = os.fork()
-    if not child:
-        os._exit(sum(len(pool.idle) for pool in pools))
-    assert os.waitpid(child, 0)[1] == 0 and all(pool.idle for pool in pools)
-
-
 def test_a_game_in_python_is_searched_here() -> None:
     """Another process does not know it: OpenSpiel's tic-tac-toe in Python is registered when imported."""
     from open_spiel.python.games import tic_tac_toe  # noqa: F401
