@@ -84,7 +84,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
     The address is (task id, seed, ...). ``_read_options`` returns the rest. A copy carries
     the constructor's arguments, the address and the actions, and plays the episode again.
 
-    A subclass defines the methods below that raise NotImplementedError, appends every action to ``_given``,
+    A subclass defines the methods below that raise NotImplementedError, appends every action to ``_history``,
     and sets ``_over`` when an episode ends.
 
     Args:
@@ -194,7 +194,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
         raise NotImplementedError
 
     def _repeat(self, action: Any) -> None:
-        """Takes an action of ``_given`` once more."""
+        """Takes an action of ``_history`` once more."""
         self.step(action)
 
     def _check_playing(self) -> None:

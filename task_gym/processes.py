@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import weakref
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -236,6 +237,9 @@ class Nursery:
             process.wait()
 
 
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
 class Pool:
     """Processes that wait for their next request; a new one is forked if none waits.
 
@@ -253,11 +257,10 @@ class Pool:
     def __init__(self, nursery: Nursery, most: int) -> None:
         self.nursery, self._most = nursery, most
         self.idle: dict[int, Forked] = {}
-        if OFFERED:
-            os.register_at_fork(after_in_child=self.idle.clear)
+        _pools.add(self)
 
     def ask(
-        self, request: Request, seconds: float, caller: Caller, key: int | None = None
+        self, request: Request, seconds: float, caller: Caller, key: int | None = None, times: int = 1
     ) -> tuple[Any, str, float]:
         """Returns what ``Forked.ask`` does. If the process ends, a new one is asked, once.
 
@@ -266,22 +269,28 @@ class Pool:
             seconds: The processor time after which the kernel ends the process.
             caller: Who waits for the answer; the process is ended if the caller leaves.
             key: Names a process that answers nothing else; None for any process.
+            times: How many times as much time a new process has. The time that it used is divided by this.
 
         Raises:
             CallerLeftError: the caller has left.
             EndedError: the second process has ended too, or one has used its time.
             OSError: no process can be started.
         """
-        try:
-            return self._ask(self._take(key) or self.nursery.fork(), request, seconds, caller, key)
-        except EndedError as error:
-            if error.is_late:
-                raise
-        return self._ask(self.nursery.fork(), request, seconds, caller, key)
+        for process in (self._take(key), None):
+            factor = times if process is None else 1
+            try:
+                answer, failure, spent = self._ask(process, request, seconds * factor, caller, key)
+                return answer, failure, spent / factor
+            except EndedError as error:
+                last = error
+                if error.is_late:
+                    break
+        raise last
 
     def _ask(
-        self, process: Forked, request: Request, seconds: float, caller: Caller, key: int | None
+        self, idle: Forked | None, request: Request, seconds: float, caller: Caller, key: int | None
     ) -> tuple[Any, str, float]:
+        process = idle or self.nursery.fork()
         try:
             with caller.ending(process.end):
                 answer, failure, spent = process.ask(request, seconds)
@@ -316,6 +325,16 @@ class Pool:
         """Ends the nursery and all its processes; they start again when needed."""
         self.idle.clear()
         self.nursery.close()
+
+
+def _forget_idle() -> None:
+    """Leaves all idle processes to the parent, in a fork."""
+    for pool in list(_pools):
+        pool.idle.clear()
+
+
+if OFFERED:
+    os.register_at_fork(after_in_child=_forget_idle)
 
 
 def run_nursery(modules: Sequence[str], preparations: Sequence[tuple[str, str, tuple[Any, ...]]]) -> None:

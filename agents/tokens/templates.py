@@ -7,6 +7,7 @@ other than the embedded model's is rendered in a process of its own, whose limit
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +31,7 @@ LONGEST = 1 << 20
 
 _MODULE = "transformers.utils.chat_template_utils"
 _pool = Pool(Nursery((__name__, _MODULE)), 1)
+_lock = threading.Lock()  # all renderings together take no more than one may
 
 
 class TemplateFailure(TaskGymError):
@@ -87,7 +89,8 @@ def render(template: str, messages: Sequence[Mapping[str, str]], settings: Mappi
 def _ask(rendering: _Rendering) -> tuple[str, str]:
     """Returns what a process answers: the text, or why there is none."""
     try:
-        answer, failure, _ = _pool.ask(rendering, SECONDS, Caller())
+        with _lock:
+            answer, failure, _ = _pool.ask(rendering, SECONDS, Caller())
     except (EndedError, OSError) as error:
         late = isinstance(error, EndedError) and error.is_late
         return "", f"it takes more than {SECONDS:g} s" if late else f"its process has ended: {error}"
@@ -128,3 +131,13 @@ def _limit_memory() -> None:
         value = most if limit == resource.RLIMIT_DATA else 0
         resource.setrlimit(limit, (value, value))
     _limited = True
+
+
+def _unlock() -> None:
+    """Makes the lock anew, in a fork: a thread that it has not may hold it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if OFFERED:
+    os.register_at_fork(after_in_child=_unlock)

@@ -109,8 +109,7 @@ class ProcessBot:
         make, states = self._make, tuple(self._states)
         request = Step(self._number, make.__module__, make.__qualname__, self._settings, states)
         # A new process makes all moves once more, for which the caller does not pay.
-        times = 1 if self._number in KEEPING.idle else len(states)
-        return int(_ask(request, KEEPING, times, self._number))
+        return int(_ask(request, KEEPING, self._number, len(states)))
 
 
 class PythonSearch(Protocol):
@@ -167,25 +166,25 @@ def choose(search: PythonSearch, state: State, seat: int) -> int:
 
 def close() -> None:
     """Ends all idle processes, and the one that they come from."""
-    KEEPING.close()
+    KEEPING.idle.clear()
     SPARE.close()
 
 
-def _ask(request: Step | _Choice, pool: Pool, times: int = 1, number: int | None = None) -> Any:
+def _ask(request: Step | _Choice, pool: Pool, number: int | None = None, times: int = 1) -> Any:
     """Returns an answer.
 
     Args:
         request: The request.
         pool: The processes that are asked.
-        times: The number of searches that are made for it.
         number: The number of the bot whose process is asked; None for any process.
+        times: The number of searches that a new process makes for it.
     """
     caller = CALLER.get() or Caller()
     seconds = caller.search_time()
     if seconds <= 0:
         raise _make_time_error(caller)
     try:
-        answer, failure, spent = pool.ask(request, seconds * times, caller, number)
+        answer, failure, spent = pool.ask(request, seconds, caller, number, times)
     except EndedError as error:
         if error.is_late:
             caller.spend(seconds)
@@ -195,7 +194,7 @@ def _ask(request: Step | _Choice, pool: Pool, times: int = 1, number: int | None
         ) from error
     except OSError as error:
         raise OpponentFaultError(f"opponent: no process for its search can be started: {error}") from error
-    caller.spend(spent / times)
+    caller.spend(spent)
     if failure:
         raise OpponentError(f"opponent: the search {request.name} failed in its process: {failure}")
     return answer

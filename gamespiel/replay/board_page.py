@@ -14,7 +14,14 @@ from gamespiel.measure.board.agents import BOARD_TRACKS
 from gamespiel.measure.board.benchmark import ANCHORS, TRACE, load_task
 from gamespiel.measure.board.episodes import open_choices
 from gamespiel.measure.board.prices import Prices
-from gamespiel.measure.board.table import describe_agent, list_columns, list_labels, order_agents
+from gamespiel.measure.board.table import (
+    COST_NOTE,
+    describe_agent,
+    has_costs,
+    list_columns,
+    list_labels,
+    order_agents,
+)
 from gamespiel.replay.page import encode_record, fill_page
 from gamespiel.tracks import UNLISTED
 from task_gym.errors import shown
@@ -92,6 +99,8 @@ def _render_kind(
 ) -> Iterator[str]:
     rows = ([labels[name], *describe_agent(part, name, prices)] for name in order)
     yield _render_table(("agent", *list_columns(part)), rows)
+    if has_costs(part):
+        yield f"<p>{escape(COST_NOTE)}</p>"
     if part["differences"]:
         yield "<h3>Paired differences</h3><p>The intervals are right together with 95%.</p>"
         yield _render_differences(part["differences"])

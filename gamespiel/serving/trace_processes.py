@@ -88,10 +88,12 @@ class TraceProcesses:
         try:
             request = Load(self._source, self._injector, task_id)
             answer, failure, _ = self._pool.ask(request, float("inf"), caller)
-        except (EndedError, OSError) as error:
+        except EndedError as error:
             raise BackendError(
                 f"task id: {task_id} was given, whose program ended the process: {error}"
             ) from error
+        except OSError as error:
+            raise BackendError(f"no process for a program can be started: {error}") from error
         finally:
             with self._places:
                 self._trying -= Counter([caller.name])

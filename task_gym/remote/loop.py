@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -68,12 +68,17 @@ class Calls:
         if self._cancels != cancels:  # between these lines: ``cancel`` has not seen the call
             future.cancel()
         unwanted: Callable[[], bool] | None = getattr(_here, "unwanted", None)
+        # Signals come to the main thread. One right before a wait without a limit is seen only after it.
+        looks = unwanted is not None or threading.current_thread() is threading.main_thread()
         try:
-            # Never without a limit: a signal right before such a wait is seen only after it.
-            while not wait([future], LOOK_SECONDS).done:
+            while True:
+                try:
+                    return future.result(LOOK_SECONDS if looks else None)
+                except TimeoutError:
+                    if future.done():  # it is the call's own
+                        raise
                 if unwanted is not None and unwanted():
                     raise AbandonedWaitError
-            return future.result()
         except BaseException:
             future.cancel()
             raise

@@ -61,16 +61,19 @@ LONGEST_REPLY, LONGEST_ERROR = 1 << 20, 10_000
 
 Reply = Annotated[str, Field(max_length=LONGEST_REPLY)]
 
+TOKENS = ("prompt_tokens", "completion_tokens")
+"""The keys of an episode's tokens."""
+
 MOST_TOKENS = 1 << 53
 """The most tokens that an episode is said to have cost. An endpoint can say anything."""
 
 
 @_CLOSED
 class CostShape(TypedDict):
-    """The types of what an episode cost: tokens as the endpoint counted them, and seconds of its requests."""
+    """The types of what an episode cost. There are no tokens if the endpoint does not count them."""
 
-    prompt_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)]
-    completion_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+    prompt_tokens: NotRequired[Annotated[int, Field(ge=0, le=MOST_TOKENS)]]
+    completion_tokens: NotRequired[Annotated[int, Field(ge=0, le=MOST_TOKENS)]]
     seconds: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 

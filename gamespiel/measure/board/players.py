@@ -24,7 +24,7 @@ from gamespiel.measure.board.episodes import (
     play_match,
     read_ending,
 )
-from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, MOST_TOKENS
+from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, MOST_TOKENS, TOKENS
 from gamespiel.measure.journal import Row
 from gamespiel.measure.options import EndpointOptions
 from gamespiel.measure.play import EndpointPlayer, Keep, Match, MatchPlayer, make_policy_player
@@ -95,14 +95,15 @@ def _play_endpoint(list_actions: bool, episode_s: float | None, chat: Chat, matc
     """
     trace = match.task.startswith(TRACE)
     seconds = EPISODE_S["trace" if trace else "game"] if episode_s is None else episode_s
-    deadline, spent, asking = time.monotonic() + seconds, Usage(), 0.0
+    deadline, spent, asking, counted = time.monotonic() + seconds, Usage(), 0.0, True
 
     def reply(messages: Sequence[Message]) -> str:
-        nonlocal asking
+        nonlocal asking, counted
         began = time.monotonic()
         try:
             text, usage = chat.request_reply(messages, match.seed, deadline)
             spent.add(usage)
+            counted &= usage.prompt_tokens > 0
         except TimeoutError as error:
             raise NoReplyError(f"the episode was not over after {seconds:g} s") from error
         except EndpointError as error:
@@ -114,10 +115,10 @@ def _play_endpoint(list_actions: bool, episode_s: float | None, chat: Chat, matc
         return (text if trace else visible(text))[:LONGEST_REPLY]
 
     row = play_by_replies(match, reply, list_actions=list_actions)
-    cost: dict[str, float] = {
-        name: min(getattr(spent, name), MOST_TOKENS) for name in ("prompt_tokens", "completion_tokens")
-    }
-    return row | {"cost": cost | {"seconds": round(asking, 3)}}
+    cost: dict[str, float] = {"seconds": round(asking, 3)}
+    if counted:
+        cost |= {name: min(getattr(spent, name), MOST_TOKENS) for name in TOKENS}
+    return row | {"cost": cost}
 
 
 def _record_episode(replies: bool, match: Match, episode: Episode) -> Row:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gamespiel.measure.board.agents import explain_absence, list_tasks
 from gamespiel.measure.board.benchmark import GAMES, SCALES, TASK_NAMES, TRACE
-from gamespiel.measure.board.file import Board
+from gamespiel.measure.board.file import TOKENS, Board
 from gamespiel.measure.differences import Column, compare_columns, finish_family, pool_differences
 from gamespiel.measure.journal import Row
 from gamespiel.measure.means import Estimate, estimate_mean, pool_equally
@@ -115,11 +115,17 @@ def _summarize_agent(
     summary: dict[str, Any] = {"tasks": cells, "tasks_played": len(pooled), "missing": planned - counted}
     costs = [row["cost"] for task in tasks for deal in deals.get(task, []) for row in deal if "cost" in row]
     if costs:
-        sums = {key: math.fsum(cost[key] for cost in costs) for key in costs[0]}
-        summary["cost"] = {"episodes": len(costs), **sums}
+        summary["cost"] = _sum_costs(costs)
     if pooled:
         summary |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, tasks, deals)}
     return summary
+
+
+def _sum_costs(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Returns seconds per episode, and tokens per episode of those whose tokens were counted."""
+    tokens = [cost for cost in costs if TOKENS[0] in cost]
+    means = {name: math.fsum(cost[name] for cost in tokens) / len(tokens) for name in TOKENS if tokens}
+    return means | {"seconds": math.fsum(cost["seconds"] for cost in costs) / len(costs)}
 
 
 def _describe(estimate: Estimate) -> dict[str, Any]:

@@ -124,15 +124,16 @@ def play_board(options: BoardOptions, console: Console | None = None) -> dict[st
     prices = read_prices(options.prices)
     if not options.agents:
         data = show_board(options.path)
-        check_priced(prices, [entry["name"] for entry in data["agents"]])
+        check_priced(prices, {entry["name"]: entry["kind"] for entry in data["agents"]})
         return data
     agents = read_agents(options.agents, options.track)
     with lock_board(options.path):
         board = _open_board(options)
+        kinds = {name: entry["kind"] for name, entry in board.entries.items()}
+        check_priced(prices, kinds | {agent.name: agent.kind for agent in agents})
         journal = open_journal(board, options.path)
         for agent in agents:
             _enter(board, journal, agent)
-        check_priced(prices, board.entries)
         try:
             with interrupting():
                 _play(board, journal, agents, options, console)

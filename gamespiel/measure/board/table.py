@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from gamespiel.measure.board.file import TOKENS
 from gamespiel.measure.board.prices import Prices
 from gamespiel.report.tables import Grid
 
@@ -16,11 +17,16 @@ NOTE = (
     "is right however often the board is read; a deal is one value. missing: deals of the plan that do not "
     "count, since they or earlier ones were not played, or taken away. rating: Elo points from the scores "
     "against the anchors, whose ratings are fixed (random has 0), mean over the games, with a 95% interval "
-    "from resampled deals; an agent with one deal of a game has none. cost: tokens of prompts and of replies "
-    "as the endpoint counted them, and seconds of its requests. Scores and ratings of agents that entered "
-    "other tasks are not alike: see the paired differences."
+    "from resampled deals; an agent with one deal of a game has none. Scores and "
+    "ratings of agents that entered other tasks are not alike: see the paired differences."
 )
 """Printed below the tables."""
+
+COST_NOTE = (
+    "cost: tokens of prompts and of replies as the endpoint counted them, and seconds until its replies "
+    "came, further tries included."
+)
+"""Printed if there are costs."""
 
 
 def print_board(console: Console, data: Mapping[str, Any], prices: Prices) -> None:
@@ -39,6 +45,8 @@ def print_board(console: Console, data: Mapping[str, Any], prices: Prices) -> No
                 table.add_row(Text(labels[name]), *describe_agent(part, name, prices))
             console.print(table)
     console.print(Text(NOTE))
+    if any(map(has_costs, data["results"].values())):
+        console.print(Text(COST_NOTE))
 
 
 def list_labels(data: Mapping[str, Any]) -> dict[str, str]:
@@ -66,11 +74,12 @@ def format_rating(rating: Mapping[str, Any] | None) -> tuple[str, str]:
 
 def list_columns(part: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the heads of a part's columns; that of costs if an agent has any."""
-    costs = ("cost per\nepisode",) if _has_costs(part) else ()
-    return ("score", "rating", "95%", *costs, "tasks", "deals\nper task", "episodes")
+    costs = ("cost per\nepisode",) if has_costs(part) else ()
+    return ("score", "rating", "95%", "tasks", "deals\nper task", "episodes", *costs)
 
 
-def _has_costs(part: Mapping[str, Any]) -> bool:
+def has_costs(part: Mapping[str, Any]) -> bool:
+    """Returns whether an agent of a part is a model behind an endpoint, which costs something."""
     return any("cost" in summary for summary in part["agents"].values())
 
 
@@ -81,25 +90,35 @@ def describe_agent(part: Mapping[str, Any], name: str, prices: Prices) -> Sequen
     entered = [cell for cell in summary["tasks"].values() if "refused" not in cell]
     deals = sorted({cell["deals"] for cell in entered})
     faults = sum(cell["faults"] for cell in entered)
-    costs = (_describe_cost(summary.get("cost"), prices.get(name)),) if _has_costs(part) else ()
+    costs = (_describe_cost(summary.get("cost"), prices.get(name)),) if has_costs(part) else ()
     return (
         f"{summary['score']:.3f}\n{summary['low']:.2f} … {summary['high']:.2f}",
         rating,
         interval,
-        *costs,
         f"{summary['tasks_played']}/{len(entered)} of {len(summary['tasks'])}",
         (f"{deals[0]}" if len(deals) == 1 else f"{deals[0]} … {deals[-1]}")
         + (f"\n{summary['missing']} missing" if summary["missing"] else ""),
         f"{sum(cell['episodes'] for cell in entered):,}" + (f"\n{faults} faults" if faults else ""),
+        *costs,
     )
 
 
 def _describe_cost(cost: Mapping[str, float] | None, price: tuple[float, float] | None) -> str:
-    """Returns tokens of prompts and replies, seconds and dollars per episode; "-" if nothing was counted."""
+    """Returns tokens of prompts and replies, seconds and dollars per episode; "-" for what has none."""
     if cost is None:
         return "-"
-    prompt, completion, seconds = (
-        cost[key] / cost["episodes"] for key in ("prompt_tokens", "completion_tokens", "seconds")
-    )
-    dollars = "" if price is None else f"\n{(prompt * price[0] + completion * price[1]) / 1e6:.4f} dollars"
-    return f"{prompt:,.0f} + {completion:,.0f} tokens\n{seconds:.1f} s{dollars}"
+    tokens = [cost[name] for name in TOKENS if name in cost]
+    words = [f"{' + '.join(map(_shorten, tokens)) or '?'} tokens", f"{_shorten(cost['seconds'])} s"]
+    if price is not None:
+        dollars = sum(count * each for count, each in zip(tokens, price, strict=False)) / 1e6
+        words.append(f"{_shorten(dollars) if tokens else '?'} dollars")
+    return "\n".join(words)
+
+
+def _shorten(number: float) -> str:
+    """Returns a number with three digits: an endpoint may say any, and wide columns drive out others."""
+    units = ["", "k", "M", "G", "T", "P", "E"]
+    while number >= 999.5 and len(units) > 1:
+        number /= 1000
+        del units[0]
+    return f"{number:.3g}{units[0]}"

@@ -413,8 +413,8 @@ def _check_parts(row: Row, kind: str, track: str, match: Match) -> None:
     needed = set() if kind == "baseline" else {"chances"} if track == MASKED else {"replies"}
     if has != needed:
         raise ReplayError(f"it has {sorted(has) or 'nothing'} where {sorted(needed) or 'nothing'} is needed")
-    if "cost" in row and kind != "endpoint":
-        raise ReplayError("it has costs, and its agent is no endpoint")
+    if ("cost" in row) != (kind == "endpoint"):
+        raise ReplayError("an episode has costs if and only if its agent is an endpoint")
     if row.get("gave_up") and "replies" not in needed:
         raise ReplayError("it was given up, and an agent that chooses cannot give a game up")
     if "replies" not in needed and row["history"] is None:

@@ -262,7 +262,7 @@ def test_the_command_plays_and_shows(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["leaderboard", "--board", "b.json"]) == 0  # only shown
     assert Path("b.json").read_bytes() == before and Path("b.html").exists()
     assert main(["leaderboard", "--board", "none.json"]) == 2
-    for prices in ("first=1", "frist=1:2"):
+    for prices in ("first=1", "first=1:2"):  # no price, and no endpoint
         assert main(["leaderboard", "--board", "b.json", "--prices", prices]) == 2
     assert main(["leaderboard", "--board", "b.json", "--agents", "random", "--html", "b.txt"]) == 2
 

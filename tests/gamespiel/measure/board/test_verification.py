@@ -282,7 +282,7 @@ def test_without_a_list_a_reply_is_a_name(small: None, tmp_path: Path) -> None:
 @pytest.mark.trains
 @pytest.mark.sample
 def test_what_a_model_wrote_is_read_again(
-    small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused replies and games given up follow from the replies; the endpoint counts 2 tokens of each."""
     path = tmp_path / "board.json"
@@ -294,8 +294,9 @@ def test_what_a_model_wrote_is_read_again(
     assert any("no idea" in row["replies"] for row in rows)
     assert all(row["cost"]["completion_tokens"] == 2 * len(row["replies"]) for row in rows)
     cost = data["results"]["games"]["agents"]["talker"]["cost"]
+    monkeypatch.setenv("COLUMNS", "120")
     assert main(["leaderboard", "--board", str(path), "--prices", "talker=0:1000000"]) == 0
-    assert f"{cost['completion_tokens'] / cost['episodes']:.4f} dollars" in capsys.readouterr().out
+    assert f" {cost['completion_tokens']:.3g} dollars" in capsys.readouterr().out
 
     def rewrite(data: dict[str, Any]) -> None:
         for row in find_rows(data, 0, "goofspiel"):  # the first reply names the seventh card
@@ -304,6 +305,8 @@ def test_what_a_model_wrote_is_read_again(
     assert any("agents.0 'talker', episode" in line for line in forge(path, rewrite).findings)
     report = forge(path, lambda data: find_rows(data, 0, "goofspiel")[0]["replies"].pop())
     assert any("the replies end after" in line for line in report.findings)
+    report = forge(path, lambda data: find_rows(data, 0, "goofspiel")[0].pop("cost"))
+    assert any("has costs if and only if" in line for line in report.findings)
 
 
 def test_an_endpoint_that_refuses_loses_and_one_that_is_away_loses_nothing(
