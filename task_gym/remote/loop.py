@@ -75,8 +75,8 @@ class Calls:
                 try:
                     return future.result(LOOK_SECONDS if looks else None)
                 except TimeoutError:
-                    if future.done():  # it is the call's own
-                        raise
+                    if future.done():  # meanwhile, or the error is the call's own
+                        return future.result()
                 if unwanted is not None and unwanted():
                     raise AbandonedWaitError
         except BaseException:
