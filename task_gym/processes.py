@@ -276,24 +276,27 @@ class Pool:
             EndedError: the second process has ended too, or one has used its time.
             OSError: no process can be started.
         """
-        for process in (self._take(key), None):
-            factor = times if process is None else 1
-            try:
-                answer, failure, spent = self._ask(process, request, seconds * factor, caller, key)
-                return answer, failure, spent / factor
-            except EndedError as error:
-                last = error
-                if error.is_late:
-                    break
-        raise last
+        # No error is kept in a variable: its frames would keep the caller's objects.
+        try:
+            return self._ask(self._take(key), request, seconds, caller, key, times)
+        except EndedError as error:
+            if error.is_late:
+                raise
+        return self._ask(None, request, seconds, caller, key, times)
 
     def _ask(
-        self, idle: Forked | None, request: Request, seconds: float, caller: Caller, key: int | None
+        self,
+        idle: Forked | None,
+        request: Request,
+        seconds: float,
+        caller: Caller,
+        key: int | None,
+        times: int,
     ) -> tuple[Any, str, float]:
-        process = idle or self.nursery.fork()
+        process, factor = (self.nursery.fork(), times) if idle is None else (idle, 1)
         try:
             with caller.ending(process.end):
-                answer, failure, spent = process.ask(request, seconds)
+                answer, failure, spent = process.ask(request, seconds * factor)
         except EndedError:
             caller.require_presence()
             raise
@@ -307,7 +310,7 @@ class Pool:
             # Copied in one move: other threads change it meanwhile.
             for oldest in list(self.idle)[: -self._most]:
                 self.end(oldest)
-        return answer, failure, spent
+        return answer, failure, spent / factor
 
     def _take(self, key: int | None) -> Forked | None:
         """Returns an idle process, which is idle no more; None if there is none."""
