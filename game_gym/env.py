@@ -36,7 +36,7 @@ from task_gym.errors import (
     PickleError,
     check_choice,
     illegal_action,
-    shown,
+    quote,
 )
 from task_gym.opponents import OPEN, find_opponent, opponent_waits
 from task_gym.remote.settings import DEFAULTS
@@ -428,7 +428,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         if isinstance(action, NoAction):
             mistake = f"reply: {action.beginning!r} names no legal action"
         else:
-            mistake = f"action: {shown(action)} was given"
+            mistake = f"action: {quote(action)} was given"
         # Conversations show the message to the player.
         message = illegal_action(mistake, turn.legal) if self.list_actions else f"{mistake}: it is not legal"
         gives_up = self._strikes.add(message)

@@ -13,7 +13,7 @@ from game_gym.exact import OPPONENTS
 from game_gym.opponents.mcts import UCT_C, parse_budget
 from game_gym.spec import Budget, State, Variant
 from game_gym.tree import build_tree
-from task_gym.errors import ArgumentError, check_choice, unknown
+from task_gym.errors import ArgumentError, check_choice, explain_unknown
 
 _MEMORY_MB = 1000
 
@@ -110,7 +110,7 @@ def make_judge(name: str, variant: Variant, opponent: str) -> Judge:
         return ExactJudge(variant, opponent)
     kind, _, argument = name.partition(":") if isinstance(name, str) else ("", "", "")
     if kind != "mcts" or not argument:
-        raise ArgumentError(unknown("judge", name, ("exact", "mcts:SIMS", "mcts:SIMSxROLLOUTS")))
+        raise ArgumentError(explain_unknown("judge", name, ("exact", "mcts:SIMS", "mcts:SIMSxROLLOUTS")))
     budget = parse_budget(argument, "mcts")
     assert budget is not None
     return SearchJudge(variant, budget)

@@ -6,7 +6,7 @@ from typing import Any
 
 from game_gym.task import TaskSet
 from task_gym.arguments import is_whole
-from task_gym.errors import ArgumentError, OptionError, TaskGymError, shown
+from task_gym.errors import ArgumentError, OptionError, TaskGymError, quote
 from task_gym.opponents import OPEN, find_opponent, make_opponent, opponent_searches, playing_name
 
 
@@ -14,7 +14,7 @@ def check_max_turns(max_turns: Any) -> None:
     """Raises ArgumentError unless this is None or at least 2: a game is never cut at its first step."""
     if max_turns is not None and (not is_whole(max_turns) or max_turns < 2):
         raise ArgumentError(
-            f"max_turns: {shown(max_turns)} was given, allowed: None or a whole number of at least 2"
+            f"max_turns: {quote(max_turns)} was given, allowed: None or a whole number of at least 2"
         )
 
 
@@ -45,7 +45,7 @@ def read_seat(options: dict[str, Any], opponent: str, local: bool) -> int | None
     if seat is None:
         return None
     if not is_whole(seat) or seat < 0:
-        raise OptionError(f"reset option 'seat': {shown(seat)} was given, allowed: whole numbers from 0")
+        raise OptionError(f"reset option 'seat': {quote(seat)} was given, allowed: whole numbers from 0")
     if opponent == OPEN or not local:
         why = "leaves every seat to the caller" if local else "is one of a server, which chooses the seat"
         raise OptionError(f"reset option 'seat': {seat} was given, and this game {why}; leave it out")
@@ -62,7 +62,7 @@ def read_list_actions(options: dict[str, Any], default: bool) -> bool:
     if option is None:
         return default
     if not isinstance(option, bool):
-        raise OptionError(f"reset option 'list_actions': {shown(option)} was given, allowed: True or False")
+        raise OptionError(f"reset option 'list_actions': {quote(option)} was given, allowed: True or False")
     return option
 
 

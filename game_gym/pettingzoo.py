@@ -28,7 +28,7 @@ from task_gym.errors import (
     OpponentError,
     check_choice,
     illegal_action,
-    shown,
+    quote,
 )
 from task_gym.opponents import OPEN
 from task_gym.spaces import UnicodeText
@@ -83,7 +83,7 @@ class _Seats:
         for name, allowed in (("opponent", OPEN), ("backend", "local")):
             if (value := arguments.pop(name, allowed)) != allowed:
                 raise ArgumentError(
-                    f"{name}: {shown(value)} was given, allowed: {allowed!r}, because every seat is an "
+                    f"{name}: {quote(value)} was given, allowed: {allowed!r}, because every seat is an "
                     "agent's here"
                 )
         self.game = GameSpielEnv(opponent=OPEN, **arguments)
@@ -332,7 +332,7 @@ class GameSpielParallel(_Seats, ParallelEnv):
         for agent in self.agents:
             if agent not in moving and moves[agent] != self.wait:
                 rewards[agent] = ILLEGAL_REWARD
-                message = illegal_action(f"action: {shown(moves[agent])} was given", [self.wait])
+                message = illegal_action(f"action: {quote(moves[agent])} was given", [self.wait])
                 errors[agent] = illegal_info(message)["error"]
         for agent in moving:
             if self._is_over or self._info["seat"] != self._seats[agent]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from game_gym.spec import State, Variant, choice_lines
 from task_gym.contract import CLOSING, NAMED_CLOSING
-from task_gym.errors import EpisodeError, GameError, LayoutError, shown
+from task_gym.errors import EpisodeError, GameError, LayoutError, quote
 
 RULES_END = "\n# Current Game State\n"
 """The heading that ends the rules."""
@@ -44,7 +44,7 @@ def _state_part(variant: Variant, state: State, seat: int, rules: bool) -> str:
     described = variant.spec.describe(state, seat)
     if not isinstance(described, str):
         raise GameError(
-            f"game: {variant.spec.name!r}: its describe returned {shown(described)}, allowed: a text"
+            f"game: {variant.spec.name!r}: its describe returned {quote(described)}, allowed: a text"
         )
     head = _rules_part(variant) if rules else ""
     return f"{head}Game: {variant.spec.name}\nYou are Player {seat}.\n\nCurrent State:\n{described}"
@@ -129,11 +129,11 @@ def render_end(
     variant: Variant, seat: int, returns: Sequence[float] | None, score: float | None, result: str
 ) -> str:
     """Returns the observation after the end: the outcome, which everyone sees."""
-    shown = "none" if score is None else f"{score:.3f}"
+    score_text = "none" if score is None else f"{score:.3f}"
     listed = "unknown" if returns is None else ", ".join(f"{value:g}" for value in returns)
     return (
         f"Game over: {variant.spec.name}\nYou were Player {seat}.\n\n"
-        f"Returns: {listed}\nYour score: {shown}\nResult: {result}"
+        f"Returns: {listed}\nYour score: {score_text}\nResult: {result}"
     )
 
 

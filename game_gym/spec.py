@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import pyspiel
 
-from task_gym.errors import GameError, shown, unknown
+from task_gym.errors import GameError, explain_unknown, quote
 
 # pyspiel has no type stubs: its games and states are Any to the type checker.
 Game = Any
@@ -98,12 +98,12 @@ class GameSpec:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise GameError(f"GameSpec: name: {shown(self.name)} was given, needed: a text")
+            raise GameError(f"GameSpec: name: {quote(self.name)} was given, needed: a text")
         for field_name, (needed, fits) in _FIELDS.items():
             value = getattr(self, field_name)
             if not fits(value):
                 raise GameError(
-                    f"GameSpec {self.name!r}: {field_name}: {shown(value)} was given, needed: {needed}"
+                    f"GameSpec {self.name!r}: {field_name}: {quote(value)} was given, needed: {needed}"
                 )
 
 
@@ -223,7 +223,7 @@ def load_variant(spec: GameSpec, params: Params, *, allow_files: bool = False) -
     """
     for name, value in params.items():
         if name not in spec.allowed:
-            raise GameError(unknown(f"parameter of {spec.name}", name, spec.allowed))
+            raise GameError(explain_unknown(f"parameter of {spec.name}", name, spec.allowed))
         _check_value(spec, name, value)
     if not allow_files:
         _check_no_file(spec.name, params)
@@ -240,7 +240,7 @@ def _check_value(spec: GameSpec, name: str, value: Any) -> None:
                 f"allowed: a value of type {type(choices[0]).__name__}"
             )
     elif not any(type(value) is type(choice) and value == choice for choice in choices):
-        raise GameError(unknown(f"{spec.name} parameter {name!r}", value, choices))
+        raise GameError(explain_unknown(f"{spec.name} parameter {name!r}", value, choices))
 
 
 _FILE_WORDS = frozenset(("file", "filename", "path", "root", "folder", "dir", "directory"))
@@ -259,7 +259,7 @@ def _check_no_file(game: str, value: Any, name: str = "") -> None:
     for param in named:
         if _FILE_WORDS.intersection(param.lower().split("_")):
             raise GameError(
-                f"{game} parameter {param!r}: {shown(value)} was given, a file that OpenSpiel would open and "
+                f"{game} parameter {param!r}: {quote(value)} was given, a file that OpenSpiel would open and "
                 "whose text errors and observations can show; allowed: with allow_files=True (in a "
                 "configuration env.allow_files: true), which is for files that you chose"
             )

@@ -16,7 +16,7 @@ import numpy as np
 from game_gym.games import DECLARED, TABLE, find_game
 from game_gym.spec import GameSpec, Variant, load_variant
 from game_gym.upstream_texts import with_upstream_texts
-from task_gym.errors import ArgumentError, GameError, TaskIdError, shown
+from task_gym.errors import ArgumentError, GameError, TaskIdError, quote
 from task_gym.ids import TASK_LIMIT, IdRanges, check_task_id
 
 CONFIGS = 100_000_000
@@ -104,7 +104,7 @@ class TaskSet:
             )
         if params is not None and not isinstance(params, Mapping):
             raise ArgumentError(
-                f"params: {shown(params)} was given, allowed: a mapping of names to values, as "
+                f"params: {quote(params)} was given, allowed: a mapping of names to values, as "
                 "{'players': 2}"
             )
         if params is not None and game is None:

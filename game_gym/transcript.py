@@ -9,7 +9,7 @@ from typing import Any
 import pyspiel
 
 from game_gym.spec import State, Variant
-from task_gym.errors import HistoryError, illegal_action, shown
+from task_gym.errors import HistoryError, illegal_action, quote
 
 CHANCE: int = int(pyspiel.PlayerId.CHANCE)
 """The player of a chance move."""
@@ -100,7 +100,7 @@ def _list_legal(state: State) -> list[int]:
 
 def _check_legal(variant: Variant, action: Any, legal: Sequence[int]) -> None:
     if type(action) is not int or action not in legal:
-        message = illegal_action(f"history: action {shown(action)} was given", legal)
+        message = illegal_action(f"history: action {quote(action)} was given", legal)
         raise HistoryError(f"{message}, in {variant.spec.name!r}")
 
 

@@ -4,9 +4,9 @@ A file of the folder has a class per game, with ``game_name``, ``get_rules()`` a
 ``format_state(state, player_id)``. A class may also write the messages of a conversation:
 ``generate_system_prompt()`` and ``generate_user_prompt(state, player_id, legal_actions)``.
 
-What a model is told after a reply without a legal action is no part of these classes. It is read, without
-running anything, out of upstream's file ``llm_bot.py``: the one that ``OPENSPIEL_LLM_BOT_PATH`` names, or the
-one beside the folder.
+The message after a reply without a legal action is no part of these classes. It is read, without running
+anything, out of upstream's file ``llm_bot.py``: the one that ``OPENSPIEL_LLM_BOT_PATH`` names, or the one
+beside the folder.
 """
 
 from __future__ import annotations

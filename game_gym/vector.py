@@ -27,7 +27,7 @@ from game_gym.backends import GameTurn, Positions
 from game_gym.columns import Info, InfoColumns, Moved, spread
 from game_gym.env import GameSpielEnv, Marked
 from task_gym.arguments import check_least, check_names, is_whole, read_action
-from task_gym.errors import ArgumentError, check_choice, shown
+from task_gym.errors import ArgumentError, check_choice, quote
 from task_gym.processes import count_cores, share_cores
 from task_gym.remote.settings import DEFAULTS
 
@@ -114,7 +114,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
     ) -> tuple[tuple[str, ...], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """Makes a move in every game; one that has ended begins anew, as ``autoreset_mode`` says."""
         whole = isinstance(actions, np.ndarray) and actions.ndim == 1 and actions.dtype.kind in "iu"
-        moves = actions.tolist() if whole else _listed("actions", actions, "one per game")
+        moves = actions.tolist() if whole else _read_list("actions", actions, "one per game")
         if len(moves) != self.num_envs:
             raise ArgumentError(f"actions: {len(moves)} were given, allowed: {self.num_envs}, one per game")
         mode, over = self.autoreset_mode, self._autoreset_envs.nonzero()[0].tolist()
@@ -164,7 +164,7 @@ class GameSpielVectorEnv(SyncVectorEnv):
             return [None] * self.num_envs
         if is_whole(seed):
             return [int(seed) + number for number in range(self.num_envs)]
-        seeds = _listed("seed", seed, "None, a whole number or one per game")
+        seeds = _read_list("seed", seed, "None, a whole number or one per game")
         if len(seeds) != self.num_envs:
             raise ArgumentError(
                 f"seed: {len(seeds)} seeds were given, allowed: {self.num_envs}, one per game"
@@ -240,8 +240,8 @@ def _begin(game: GameSpielEnv, seed: int | None, options: Info | None) -> Moved:
     return game.first_turn()
 
 
-def _listed(name: str, values: Any, allowed: str) -> list[Any]:
+def _read_list(name: str, values: Any, allowed: str) -> list[Any]:
     try:
         return list(values)
     except TypeError as error:
-        raise ArgumentError(f"{name}: {shown(values)} was given, allowed: {allowed}") from error
+        raise ArgumentError(f"{name}: {quote(values)} was given, allowed: {allowed}") from error

@@ -22,7 +22,7 @@ from gamespiel.report.text import lasting_output
 from gamespiel.stopping import Stopped
 from gamespiel.torch_environ import prepare_torch
 from gamespiel.usage import explain, overview
-from task_gym.errors import TaskGymError, shown
+from task_gym.errors import TaskGymError, quote
 from task_gym.visible import show_controls
 
 Entry = tuple[
@@ -140,7 +140,7 @@ def _explain_stray(token: str, args: argparse.Namespace) -> ConfigError:
     ):
         if flag in args.flags and token in names:
             return ConfigError(f"unknown argument {token!r}; did you mean '{flag} {token}'?")
-    return ConfigError(f"unknown argument {shown(token)}; what is given has an option before it, as --seed 1")
+    return ConfigError(f"unknown argument {quote(token)}; what is given has an option before it, as --seed 1")
 
 
 def _check_extra(extra: Sequence[str], args: argparse.Namespace, overrides: Overrides) -> None:

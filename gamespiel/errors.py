@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from task_gym.errors import LONGEST, TaskGymError, shown
+from task_gym.errors import LONGEST, TaskGymError, quote
 
 
 class ConfigError(TaskGymError):
@@ -82,7 +82,7 @@ def unknown_name_error(
         allowed: All allowed names.
         listed: Whether the message has all allowed names in any case.
     """
-    names, written = list(allowed), shown(unknown_name)
+    names, written = list(allowed), quote(unknown_name)
     ends = {name.rpartition(".")[2]: name for name in names}  # learning_rate may mean ppo.learning_rate
     near = difflib.get_close_matches(unknown_name[:LONGEST], names, n=1)
     near = near or [ends[end] for end in difflib.get_close_matches(unknown_name[:LONGEST], ends, n=1)]

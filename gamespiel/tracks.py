@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gamespiel.errors import InvalidValueError
-from task_gym.errors import shown, unknown
+from task_gym.errors import explain_unknown, quote
 
 MASKED = "masked"
 """The agent chooses among the legal actions, and can do nothing else."""
@@ -53,10 +53,10 @@ def require_one_track(tracks: Mapping[str, str | None], hint: str = "") -> str |
         if track is None:
             continue
         if track not in TRACKS:
-            raise TrackError(unknown(f"track of {shown(name)}", track, TRACKS))
+            raise TrackError(explain_unknown(f"track of {quote(name)}", track, TRACKS))
         players.setdefault(track, name)
     if len(players) > 1:
-        listed = " and ".join(f"{shown(name)} ({track})" for track, name in players.items())
+        listed = " and ".join(f"{quote(name)} ({track})" for track, name in players.items())
         raise TrackError(f"{listed} are on different tracks, and what one may do the other may not{hint}")
     return next(iter(players), None)
 
@@ -68,5 +68,5 @@ def list_changes(track: str) -> list[tuple[str, str]]:
         TrackError: there is no such track.
     """
     if track not in TRACKS:
-        raise TrackError(unknown("--track", track, TRACKS))
+        raise TrackError(explain_unknown("--track", track, TRACKS))
     return [(f"env.{key}", str(value).lower()) for key, value in ASKING[track].items()]

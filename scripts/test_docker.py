@@ -112,7 +112,7 @@ def make_images(base: str) -> None:
             root = Path(folder)
             packages = "--include=ca-certificates,python3,python3-venv"
             run("debootstrap", "--variant=minbase", packages, "bookworm", folder, quiet=True)
-            _as_here(root)
+            _copy_network_settings(root)
             packed = subprocess.Popen(["tar", "-C", folder, "-c", "."], stdout=subprocess.PIPE)
             subprocess.run(
                 ["docker", "import", "-", BASE], stdin=packed.stdout, check=True, capture_output=True
@@ -136,7 +136,7 @@ def make_images(base: str) -> None:
         print(f"built {image} in {time.monotonic() - began:.0f} s, {int(size) / 1e6:.0f} MB")
 
 
-def _as_here(root: Path) -> None:
+def _copy_network_settings(root: Path) -> None:
     """Lets the base image reach the package index as this machine does."""
     for place in ("etc/ssl/certs/ca-certificates.crt", "etc/resolv.conf"):
         if (Path("/") / place).exists():

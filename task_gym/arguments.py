@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from task_gym.errors import ArgumentError, TaskGymError, check_choice, shown, unknown
+from task_gym.errors import ArgumentError, TaskGymError, check_choice, explain_unknown, quote
 
 BACKENDS = ("local", "affinetes")
 """The backends that have a name."""
@@ -21,7 +21,7 @@ def check_whole(what: str, value: Any, limit: int, error: type[TaskGymError]) ->
     """Returns ``value`` as an int, or raises ``error`` unless it is a whole number in 0 … limit - 1."""
     whole = type(value) is int or is_whole(value)
     if not (whole and 0 <= value < limit):
-        raise error(f"{what}: {shown(value)} was given, allowed: whole numbers 0 … {limit - 1}")
+        raise error(f"{what}: {quote(value)} was given, allowed: whole numbers 0 … {limit - 1}")
     return int(value)
 
 
@@ -33,7 +33,7 @@ def is_whole(value: Any) -> TypeGuard[int | np.integer[Any]]:
 def check_least(what: str, value: Any, least: int) -> int:
     """Returns ``value`` as an int, or raises ArgumentError unless it is a whole number from ``least`` on."""
     if not is_whole(value) or value < least:
-        raise ArgumentError(f"{what}: {shown(value)} was given, allowed: whole numbers of at least {least}")
+        raise ArgumentError(f"{what}: {quote(value)} was given, allowed: whole numbers of at least {least}")
     return int(value)
 
 
@@ -70,7 +70,7 @@ def check_names(kind: type, names: Iterable[str], more: Collection[str]) -> None
             }
     for name in wrong:
         if name not in named:
-            raise ArgumentError(unknown("argument", name, [*named, *more]))
+            raise ArgumentError(explain_unknown("argument", name, [*named, *more]))
 
 
 def check_backend(name: str) -> None:
@@ -83,11 +83,11 @@ def read_action(action: Any) -> int:
     try:
         return index(action)
     except TypeError as error:
-        raise ArgumentError(f"action: {shown(action)} was given, allowed: a whole number") from error
+        raise ArgumentError(f"action: {quote(action)} was given, allowed: a whole number") from error
 
 
 def read_reply(action: Any) -> str:
     """Returns an action that is a reply as text, or raises ArgumentError."""
     if not isinstance(action, str):
-        raise ArgumentError(f"action: {shown(action)} was given, allowed: a reply as text")
+        raise ArgumentError(f"action: {quote(action)} was given, allowed: a reply as text")
     return action

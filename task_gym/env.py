@@ -12,7 +12,7 @@ from gymnasium import logger
 from gymnasium.utils.seeding import np_random
 
 from task_gym.arguments import check_whole
-from task_gym.errors import EpisodeError, OptionError, SeedError, TaskGymError, check_choice, nearest, shown
+from task_gym.errors import EpisodeError, OptionError, SeedError, TaskGymError, check_choice, nearest, quote
 from task_gym.picture import picture
 from task_gym.seeding import DRAWN_LIMIT, SEED_LIMIT
 from task_gym.visible import show_controls
@@ -126,14 +126,14 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
             options = {}
         elif not isinstance(options, Mapping):
             raise OptionError(
-                f"reset options: {shown(options)} was given, allowed: None or a mapping with "
+                f"reset options: {quote(options)} was given, allowed: None or a mapping with "
                 f"{', '.join(self.reset_options)}"
             )
         for name in options:
             if name not in self.reset_options:
                 allowed = ", ".join(self.reset_options)
                 raise OptionError(
-                    f"reset option {shown(name)} was given, allowed: {allowed}"
+                    f"reset option {quote(name)} was given, allowed: {allowed}"
                     f"{nearest(name, self.reset_options)}"
                 )
         named = "task_id" in options
@@ -207,7 +207,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
         except TaskGymError as error:
             raise OptionError(f"reset option 'task_id': {error}") from error
         if not known:
-            raise OptionError(f"reset option 'task_id': {shown(task_id)} was given, allowed: {self._tasks}")
+            raise OptionError(f"reset option 'task_id': {quote(task_id)} was given, allowed: {self._tasks}")
         return int(task_id)
 
     def _start(self, address: tuple[Any, ...]) -> None:
@@ -235,9 +235,9 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
         self.spec = carried["spec"]
         self.observation_space, self.action_space = carried["spaces"]
         if carried["address"] is not None:
-            shown, self.render_mode = self.render_mode, None  # what was printed once is not printed again
+            mode, self.render_mode = self.render_mode, None  # what was printed once is not printed again
             self._start(carried["address"])
             for action in carried["actions"]:
                 self._repeat(action)
-            self.render_mode = shown
+            self.render_mode = mode
         self._np_random, self._np_random_seed = carried["generator"]

@@ -119,10 +119,10 @@ LONGEST = 200
 """The most characters of a given value that a message shows."""
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """Returns a given value as a message shows it: its repr, cut if it is very long.
 
-    >>> shown("x")
+    >>> quote("x")
     "'x'"
     """
     try:
@@ -144,15 +144,15 @@ def nearest(value: object, allowed: Iterable[object]) -> str:
     if isinstance(value, str):
         close = difflib.get_close_matches(value[:LONGEST].lower(), list(names), n=1, cutoff=0.5)
     else:
-        close = [name for name in names if name == shown(value)]
+        close = [name for name in names if name == quote(value)]
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
-def unknown(what: str, value: Any, allowed: Iterable[object]) -> str:
+def explain_unknown(what: str, value: Any, allowed: Iterable[object]) -> str:
     """Returns the message for a value outside a short list: the value, the list and the nearest match."""
     choices = list(allowed)
     listed = ", ".join(repr(choice) for choice in choices) if choices else "nothing"
-    return f"{what}: {shown(value)} was given, allowed: {listed}{nearest(value, choices)}"
+    return f"{what}: {quote(value)} was given, allowed: {listed}{nearest(value, choices)}"
 
 
 def illegal_action(mistake: str, legal: Sequence[int]) -> str:
@@ -172,4 +172,4 @@ def check_choice(
     """Raises ``error`` unless ``value`` is one of ``allowed``."""
     choices = list(allowed)
     if not any(type(value) is type(choice) and value == choice for choice in choices):
-        raise error(unknown(what, value, choices))
+        raise error(explain_unknown(what, value, choices))

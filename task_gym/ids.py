@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from task_gym.arguments import check_whole
-from task_gym.errors import TaskIdError, shown
+from task_gym.errors import TaskIdError, quote
 
 TASK_LIMIT = 2**62
 """Task ids are below this, so that any set of them can be drawn from with 64-bit integers."""
@@ -52,7 +52,7 @@ class IdRanges:
         if not size:
             raise TaskIdError(f"task_ids: {self} was given, which holds no id of the kind asked for")
         if size > limit:  # which also keeps len() in its range
-            raise TaskIdError(f"task_ids: {shown(task_ids)} was given, allowed: {limit} ids in all")
+            raise TaskIdError(f"task_ids: {quote(task_ids)} was given, allowed: {limit} ids in all")
 
     def draw(self, generator: Callable[[], np.random.Generator]) -> int:
         """Returns one of the ids, uniformly; the generator is not called if there is only one id."""
@@ -90,7 +90,7 @@ class IdRanges:
 def _read_ranges(task_ids: Any, limit: int) -> list[tuple[int, int]]:
     if not isinstance(task_ids, list) or not task_ids:
         raise TaskIdError(
-            f"task_ids: {shown(task_ids)} was given, allowed: a non-empty list of ids and (first, last) "
+            f"task_ids: {quote(task_ids)} was given, allowed: a non-empty list of ids and (first, last) "
             "ranges"
         )
     ranges = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from task_gym.errors import ArgumentError, ImportNameError, TaskGymError, check_choice, unknown
+from task_gym.errors import ArgumentError, ImportNameError, TaskGymError, check_choice, explain_unknown
 
 try:
     from openenv.core.client_types import StepResult
@@ -122,7 +122,7 @@ class TaskEnvironment(Environment[TaskAction, TaskObservation, TaskState]):
         """
         named = {"task_id": task_id, "game": game, "params": params, "opponent": opponent}
         for name in others:
-            raise ArgumentError(unknown("argument", name, ["seed", "episode_id", "id", *named]))
+            raise ArgumentError(explain_unknown("argument", name, ["seed", "episode_id", "id", *named]))
         id = next(iter(self._ids)) if id is None else id
         check_choice("id", id, self._ids)
         if opponent is not None:

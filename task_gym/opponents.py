@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from task_gym.errors import OpponentError, check_choice, nearest, shown
+from task_gym.errors import OpponentError, check_choice, nearest, quote
 
 OPEN = "open"
 """The name that leaves every seat to the caller; no opponent has it."""
@@ -175,11 +175,11 @@ def register_opponent(
     known = REGISTRY.get(name) if word else None
     if not word or name == OPEN or (known is not None and known.factory is not factory):
         raise OpponentError(
-            f"opponent name {shown(name)} is taken or not a word; taken: {', '.join(opponent_names())}"
+            f"opponent name {quote(name)} is taken or not a word; taken: {', '.join(opponent_names())}"
         )
     if not callable(factory):
         raise OpponentError(
-            f"opponent {name!r}: the factory {shown(factory)} was given, allowed: a class or function of a "
+            f"opponent {name!r}: the factory {quote(factory)} was given, allowed: a class or function of a "
             "Seating"
         )
     if isinstance(factory, type):
@@ -201,7 +201,7 @@ def _check_methods(name: str, opponent: Any) -> None:
     ]
     if missing:
         raise OpponentError(
-            f"opponent {name!r}: {shown(opponent)} was given, which lacks {' and '.join(missing)}; needed: "
+            f"opponent {name!r}: {quote(opponent)} was given, which lacks {' and '.join(missing)}; needed: "
             f"{' and '.join(METHODS.values())}"
         )
 
@@ -227,7 +227,7 @@ def find_opponent(text: str) -> Entry:
         usages = sorted([*(known.usage for known in REGISTRY.values()), OPEN])
         module = REGISTERED_BY.get(name) if isinstance(name, str) else None
         raise OpponentError(
-            f"opponent: {shown(text)} was given, allowed: {', '.join(usages)}"
+            f"opponent: {quote(text)} was given, allowed: {', '.join(usages)}"
             + (f"; import {module} registers {name!r}" if module else nearest(name, opponent_names()))
         )
     if colon and not argument:
@@ -306,7 +306,7 @@ def parse_counts(text: str, separator: str, usage: str, least: Sequence[int]) ->
     )
     if not good:
         raise OpponentError(
-            f"opponent argument: {shown(text)} was given, allowed: {usage} with whole numbers of at least "
+            f"opponent argument: {quote(text)} was given, allowed: {usage} with whole numbers of at least "
             f"{', '.join(str(low) for low in least)} and of at most {COUNT_DIGITS} digits"
         )
     return [int(part) for part in parts]

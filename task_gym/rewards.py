@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from task_gym.errors import ArgumentError, shown, unknown
+from task_gym.errors import ArgumentError, explain_unknown, quote
 
 OWN = ("score", "upstream")
 """The rewards that environments of games pay by themselves."""
@@ -31,10 +31,10 @@ def register_reward(name: str, wrap: Wrap) -> None:
     word = isinstance(name, str) and name.split() == [name]
     if not word or name in OWN or REGISTRY.get(name, wrap) is not wrap:
         taken = ", ".join(reward_names())
-        raise ArgumentError(f"reward name {shown(name)} is taken or not a word; taken: {taken}")
+        raise ArgumentError(f"reward name {quote(name)} is taken or not a word; taken: {taken}")
     if not callable(wrap):
         raise ArgumentError(
-            f"reward {name!r}: {shown(wrap)} was given, needed: a wrapper's class, or a function that "
+            f"reward {name!r}: {quote(wrap)} was given, needed: a wrapper's class, or a function that "
             "returns an environment in a wrapper"
         )
     REGISTRY[name] = wrap
@@ -53,5 +53,5 @@ def find_reward(name: str) -> Wrap | None:
     """
     if name not in reward_names():
         hint = "" if REGISTRY else "; a reward of your own needs --import MODULE"
-        raise ArgumentError(unknown("env.reward", name, reward_names()) + hint)
+        raise ArgumentError(explain_unknown("env.reward", name, reward_names()) + hint)
     return REGISTRY.get(name)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gamespiel.agents.learning.coefficients import Coefficients
 from gamespiel.agents.models import BASE, MAGNET
-from task_gym.errors import ArgumentError, nearest, shown
+from task_gym.errors import ArgumentError, nearest, quote
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def load_term(path: str) -> Term:
     module, _, name = path.partition(":")
     if not module or not name.isidentifier():
         raise ArgumentError(
-            f"ppo.terms: {shown(path)} was given, needed: a module and its function, as my_module:my_term"
+            f"ppo.terms: {quote(path)} was given, needed: a module and its function, as my_module:my_term"
         )
     try:
         members = vars(importlib.import_module(module))
@@ -182,7 +182,7 @@ def load_term(path: str) -> Term:
         raise ArgumentError(f"ppo.terms: {path!r} was given, and {module!r} has no {name!r}{near}")
     term: Term = members[name]
     if not callable(term):
-        raise ArgumentError(f"ppo.terms: {path!r} was given, which is {shown(term)}, needed: a function")
+        raise ArgumentError(f"ppo.terms: {path!r} was given, which is {quote(term)}, needed: a function")
     return term
 
 

@@ -23,7 +23,7 @@ from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.learning.coefficients import AdaptiveKLController, Shaped
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.catalog import CheckpointError
-from task_gym.errors import ArgumentError, TaskGymError, unknown
+from task_gym.errors import ArgumentError, TaskGymError, explain_unknown
 from task_gym.spaces import UnicodeText
 
 Model = Any
@@ -91,7 +91,7 @@ def make_model(
         model._setup_model()
     for name, value in overrides.items():
         if not hasattr(model, name):
-            raise ArgumentError(unknown("argument of load", name, sorted(_OVERRIDES)))
+            raise ArgumentError(explain_unknown("argument of load", name, sorted(_OVERRIDES)))
         setattr(model, name, value)
     return model
 

@@ -23,7 +23,7 @@ from task_gym.errors import (
     SeedError,
     StateTextError,
     illegal_action,
-    shown,
+    quote,
 )
 from task_gym.opponents import OPEN, Opponent, find_opponent, make_opponent, playing_name
 from task_gym.seeding import DRAWN_LIMIT, SEED_LIMIT, Stream
@@ -288,7 +288,7 @@ class LocalBackend:
             number = None
         if number in legal:
             return number
-        whole = f"{action!r:.80}, which is not a whole number," if number is None else shown(number)
+        whole = f"{action!r:.80}, which is not a whole number," if number is None else quote(number)
         return self._replacement(seat, f"action {whole} was given", legal)
 
     def _replacement(self, seat: int, mistake: str, legal: list[int]) -> int | None:

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from game_gym.games.generic import generic_spec
 from game_gym.spec import GameSpec
-from task_gym.errors import GameError, nearest, shown
+from task_gym.errors import GameError, nearest, quote
 
 TABLE: tuple[str, ...] = (
     "goofspiel",
@@ -118,6 +118,6 @@ def find_game(name: str) -> GameSpec:
         raise GameError(f"game: {name!r} was given, allowed: {plain!r}, with parameters as params={{…}}")
     listed = ", ".join(repr(known) for known in DECLARED)
     raise GameError(
-        f"game: {shown(name)} was given, allowed: OpenSpiel's {len(names)} games, of which these are "
+        f"game: {quote(name)} was given, allowed: OpenSpiel's {len(names)} games, of which these are "
         f"declared: {listed}{nearest(name, names)}"
     )

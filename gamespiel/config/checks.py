@@ -11,7 +11,7 @@ from gamespiel.errors import ConfigError, InvalidValueError, Mistakes
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.kinds.keys import server_keys_without_effect
 from gamespiel.kinds.kind import Kind
-from task_gym.errors import shown
+from task_gym.errors import quote
 from task_gym.remote.settings import PASSWORD, has_password
 
 WITHOUT_EFFECT = {
@@ -68,7 +68,7 @@ def _find_large_counts(config: Config) -> Iterator[ConfigError]:
             value = getattr(getattr(config, section.name), field.name)
             if isinstance(value, int) and value > LARGEST and field.name not in ("seed", "task_id"):
                 key = f"{section.name}.{field.name}"
-                yield InvalidValueError(f"{key} must be at most {LARGEST:,}, not {shown(value)}")
+                yield InvalidValueError(f"{key} must be at most {LARGEST:,}, not {quote(value)}")
                 return
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gamespiel.config.sections import Config
 from gamespiel.errors import ConfigError
-from task_gym.errors import nearest, shown
+from task_gym.errors import nearest, quote
 from task_gym.opponents import opponent_names
 
 
@@ -56,7 +56,7 @@ def _import_module(name: str, folder: str, given_by: str) -> None:
         module = ".".join(Path(name).with_suffix("").parts)
         meant = f"; did you mean {module!r}?" if module.replace(".", "").isidentifier() else ""
         raise ConfigError(
-            f"{given_by}: {shown(name)} was given, needed: a module's name, as my.opponents{meant}"
+            f"{given_by}: {quote(name)} was given, needed: a module's name, as my.opponents{meant}"
         )
     try:
         import_module(name)

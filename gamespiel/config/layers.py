@@ -14,7 +14,7 @@ from gamespiel.config.synonyms import explain
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, UnknownKeyError, unknown_name_error
 from gamespiel.kinds import KINDS
 from gamespiel.kinds.keys import TASK_IDS
-from task_gym.errors import shown
+from task_gym.errors import quote
 
 CHOOSING = (*TASK_IDS, *(name for kind in KINDS.values() for name in kind.choosing))
 """Keys of ``env`` that each choose the tasks; only one may be given."""
@@ -47,7 +47,7 @@ def layer_from_data(data: Any, source: str = "config") -> Layer:
         ConfigError: A key is unknown or given twice, or a value is bad; ``MistakesError`` for several.
     """
     if not isinstance(data, Mapping):
-        raise InvalidValueError(f"{source}: must be a mapping of sections or keys, not {shown(data)}")
+        raise InvalidValueError(f"{source}: must be a mapping of sections or keys, not {quote(data)}")
     mistakes = Mistakes()
     preset = None
     if PRESET in data:
@@ -76,10 +76,10 @@ def _check_preset(name: Any, source: str) -> str:
         InvalidValueError: It is no name, or that of a file.
     """
     if not isinstance(name, str):
-        raise InvalidValueError(f"{source}: {PRESET} must be the name of a preset, not {shown(name)}")
+        raise InvalidValueError(f"{source}: {PRESET} must be the name of a preset, not {quote(name)}")
     if "/" in name or name.endswith((".yaml", ".yml", ".json")):
         raise InvalidValueError(
-            f"{source}: {PRESET} must be the name of a preset, not the file {shown(name)}; files are given "
+            f"{source}: {PRESET} must be the name of a preset, not the file {quote(name)}; files are given "
             f"one after the other, as --config {name} {source}"
         )
     return name
@@ -95,7 +95,7 @@ def _flatten_keys(
         elif isinstance(value, Mapping):
             yield from ((name, key, item) for key, item in value.items())
         else:
-            wrong = f"{source}: section {name} must be a mapping of its keys, not {shown(value)}"
+            wrong = f"{source}: section {name} must be a mapping of its keys, not {quote(value)}"
             mistakes.add(InvalidValueError(wrong))
 
 

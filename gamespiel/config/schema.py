@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from gamespiel.config.sections import Config
 from gamespiel.config.yaml_text import read_yaml
 from gamespiel.errors import ConfigError, InvalidValueError, Mistakes, unknown_name_error
-from task_gym.errors import shown
+from task_gym.errors import quote
 
 SECTIONS: Mapping[str, type] = typing.get_type_hints(Config)
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -231,19 +231,19 @@ def _explain_problem(path: Place, problem: Any, section: str, prefix: str) -> Co
         name = str(problem["loc"][-1])
         return ConfigError(f"{where}.{name} is missing: {describe_type(node_of(section, (*path, name)))}")
     if kind == "value_error":
-        return InvalidValueError(f"{where} {problem['ctx']['error']}, not {shown(entry)}")
+        return InvalidValueError(f"{where} {problem['ctx']['error']}, not {quote(entry)}")
     if kind.startswith(("greater_than", "less_than")):
         (limit,) = problem["ctx"].values()
-        return InvalidValueError(f"{where} must be {describe_range(node)}, not {shown(type(limit)(entry))}")
+        return InvalidValueError(f"{where} must be {describe_range(node)}, not {quote(type(limit)(entry))}")
     name, colon, value = str(path[-1]).partition(":")
     if colon and entry is None:
         return InvalidValueError(
             f"{prefix}{_format_path(section, (*path[:-1], name))} has no value; YAML wants a space after the "
             f"colon: {name}: {value}"
         )
-    near = difflib.get_close_matches(shown(entry).strip("'"), node.get("enum", ()), n=1)
+    near = difflib.get_close_matches(quote(entry).strip("'"), node.get("enum", ()), n=1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
-    return InvalidValueError(f"{where} must be {describe_type(node)}, not {shown(entry)}{meant}")
+    return InvalidValueError(f"{where} must be {describe_type(node)}, not {quote(entry)}{meant}")
 
 
 def _find_place(data: Any, loc: Sequence[str | int]) -> Place:

@@ -16,7 +16,7 @@ from game_gym.text_env import read_unlisted
 from gamespiel.endpoints import EPISODE_S
 from gamespiel.endpoints.chat import Chat, EndpointError, Message
 from gamespiel.endpoints.completion import Usage
-from gamespiel.endpoints.history import Told, tell_actions
+from gamespiel.endpoints.history import SeatHistory, read_seat_history
 from gamespiel.endpoints.stopwatch import Stopwatch
 from task_gym.arguments import is_whole
 from task_gym.caller import CALLER
@@ -133,7 +133,7 @@ def play_game(
         opponent,
         backend.seat,
         conversation=agent.conversation,
-        told=tell_actions(variant, backend.state, backend.seat),
+        history=read_seat_history(variant, backend.state, backend.seat),
         returns=None if ending is None or agent.gave_up else ending.returns,
         usage=usage,
     )
@@ -180,15 +180,15 @@ def _describe_game(
     seat: int | None,
     *,
     conversation: Sequence[Message] = (),
-    told: Told | None = None,
+    history: SeatHistory | None = None,
     returns: Sequence[float] | None = None,
     usage: Usage | None = None,
 ) -> dict[str, Any]:
     """Returns a result's "extra"; that of a game that did not begin says only what was asked for."""
     return {
         "conversation": list(conversation),
-        "action_history": [] if told is None else told.actions,
-        "observation": None if told is None else told.observation,
+        "action_history": [] if history is None else history.actions,
+        "observation": None if history is None else history.observation,
         "task_type": game,
         "game_name": game,
         "task_id": task_id,

@@ -11,8 +11,8 @@ from game_gym.spec import State, Variant
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the model's seat was told of a game.
+class SeatHistory:
+    """A game as the model's seat has seen it.
 
     Attributes:
         actions: The actions in their order, each with ``player_id`` (-1 for chance), ``action``,
@@ -25,8 +25,8 @@ class Told:
     observation: str | None
 
 
-def tell_actions(variant: Variant, final: State, seat: int) -> Told:
-    """Returns what a seat was told of a game.
+def read_seat_history(variant: Variant, final: State, seat: int) -> SeatHistory:
+    """Returns a game as a seat has seen it.
 
     Args:
         variant: The game.
@@ -35,7 +35,7 @@ def tell_actions(variant: Variant, final: State, seat: int) -> Told:
     """
     state = variant.game.new_initial_state()
     moves = [(pair.player, pair.action) for pair in final.full_history()]
-    told: list[dict[str, Any]] = []
+    actions: list[dict[str, Any]] = []
     observed: State = None
     while moves:
         together = state.is_simultaneous_node()
@@ -45,13 +45,13 @@ def tell_actions(variant: Variant, final: State, seat: int) -> Told:
             if action != pyspiel.INVALID_ACTION and (not together or player == seat):
                 name = state.action_to_string(player, action)
                 named = {"player_id": int(player), "action": int(action), "action_str": name}
-                told.append(named | {"is_llm": player == seat})
+                actions.append(named | {"is_llm": player == seat})
                 observed = state.clone()
         if together:
             state.apply_actions([action for _, action in now])
         else:
             state.apply_action(now[0][1])
-    return Told(told, None if observed is None else _observe(observed, seat))
+    return SeatHistory(actions, None if observed is None else _observe(observed, seat))
 
 
 def _observe(state: State, seat: int) -> str:

@@ -18,7 +18,7 @@ from gamespiel.agents.runs import catalog, manifest
 from gamespiel.config import Config, InvalidValueError, saved_config
 from gamespiel.endpoints import PREFIX
 from gamespiel.environments.making import make_one_env
-from task_gym.errors import nearest, shown
+from task_gym.errors import nearest, quote
 from task_gym.files import read_json
 
 if TYPE_CHECKING:  # baselines are measured without a learning library
@@ -75,7 +75,7 @@ def find_checkpoint(option: str, name: str, others: str, near: Sequence[str]) ->
     place = catalog.read_place(name)
     if not place.exists():
         raise InvalidValueError(
-            f"{option} {shown(name)}: there is no such run, and no such agent; allowed: RUN, RUN@STEP, "
+            f"{option} {quote(name)}: there is no such run, and no such agent; allowed: RUN, RUN@STEP, "
             f"RUN@best, {others}{nearest(name, near)}"
         )
     return catalog.find(place)

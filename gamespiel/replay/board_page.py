@@ -24,7 +24,7 @@ from gamespiel.measure.board.table import (
 )
 from gamespiel.replay.page import encode_record, fill_page
 from gamespiel.tracks import UNLISTED
-from task_gym.errors import shown
+from task_gym.errors import quote
 from task_gym.files import write_atomically
 from task_gym.replies import whole_reply
 
@@ -69,7 +69,7 @@ def write_board_page(data: Mapping[str, Any], html: Path, prices: Prices) -> int
 def check_page(html: Path) -> None:
     """Raises InvalidValueError unless a page's name ends in .html."""
     if html.suffix != ".html":
-        raise InvalidValueError(f"--html must end in .html, not {shown(str(html))}")
+        raise InvalidValueError(f"--html must end in .html, not {quote(str(html))}")
 
 
 def render_tables(data: Mapping[str, Any], prices: Prices) -> str:

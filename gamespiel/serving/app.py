@@ -34,7 +34,7 @@ from gamespiel.serving.lanes import Lane
 from gamespiel.serving.options import ServeOptions
 from gamespiel.serving.sessions import FullError
 from task_gym.caller import CALLER, Caller, CallerLeftError
-from task_gym.errors import SandboxError, TaskGymError, unknown
+from task_gym.errors import SandboxError, TaskGymError, explain_unknown
 from task_gym.files import read_finite
 from task_gym.remote.settings import TOKEN
 
@@ -290,7 +290,7 @@ class Server:
         signature = inspect.signature(method)
         for key in kwargs:
             if key not in signature.parameters:
-                raise Refusal(400, unknown(f"argument of {called}", key, tuple(signature.parameters)))
+                raise Refusal(400, explain_unknown(f"argument of {called}", key, tuple(signature.parameters)))
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:

@@ -33,7 +33,7 @@ from task_gym.errors import (
     SeedError,
     TaskIdError,
     check_choice,
-    unknown,
+    explain_unknown,
 )
 from task_gym.processes import OFFERED
 from task_gym.replies import Parser, first_number, whole_reply
@@ -230,7 +230,7 @@ class GameActor(Actor):
             OpponentError: a request may not name it for this task.
         """
         if not isinstance(opponent, str) or opponent.partition(":")[0] not in self._opponents:
-            raise OpponentError(unknown("opponent", opponent, self._opponents))
+            raise OpponentError(explain_unknown("opponent", opponent, self._opponents))
         check_opponent(opponent, TaskSet(task_id=task.task_id))
         name, colon, budget = opponent.partition(":")
         numbers = re.findall(r"[0-9]+", budget)

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from task_gym.arguments import is_number
-from task_gym.errors import ArgumentError, BackendError, check_choice, unknown
+from task_gym.errors import ArgumentError, BackendError, check_choice, explain_unknown
 
 MODES = ("url", "docker")
 """The ways to reach an environment: a server that runs, or a container that is started."""
@@ -105,7 +105,7 @@ def read_settings(arguments: Mapping[str, Any], kind: str) -> Settings:
             locks on files for mode "docker".
         BackendError: mode "docker" was given, and the package ``affinetes`` is not installed.
     """
-    values = _known(arguments)
+    values = _add_defaults(arguments)
     mode = "url" if values["mode"] is None else values["mode"]
     check_choice("mode", mode, MODES)
     timeout = values["timeout"]
@@ -150,7 +150,7 @@ def has_password(base_url: str) -> bool:
 
 def refuse_settings(arguments: Mapping[str, Any]) -> None:
     """Raises ArgumentError if a local backend is given an argument of the backend "affinetes"."""
-    for name, value in _known(arguments).items():
+    for name, value in _add_defaults(arguments).items():
         if value != DEFAULTS[name]:
             shown = "a value" if name == "env_vars" else repr(value)  # which may be secret
             raise ArgumentError(
@@ -158,10 +158,10 @@ def refuse_settings(arguments: Mapping[str, Any]) -> None:
             )
 
 
-def _known(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _add_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name in arguments:
         if name not in DEFAULTS:
-            raise ArgumentError(unknown("argument", name, DEFAULTS))
+            raise ArgumentError(explain_unknown("argument", name, DEFAULTS))
     return {**DEFAULTS, **arguments}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from task_gym.arguments import check_whole, is_number
-from task_gym.errors import ArgumentError, SamplerError, shown
+from task_gym.errors import ArgumentError, SamplerError, quote
 from task_gym.seeding import DRAWN_LIMIT, SEED_LIMIT
 
 State = dict[str, Any]
@@ -219,7 +219,7 @@ def check_success_scores(mapping: Mapping[str | int, float] | None) -> dict[str 
     """Returns the success scores by game or task id, or raises ArgumentError unless all are in [0, 1)."""
     if mapping is not None and not isinstance(mapping, Mapping):
         raise ArgumentError(
-            f"success_scores: {shown(mapping)} was given, allowed: a mapping of games or task ids to scores"
+            f"success_scores: {quote(mapping)} was given, allowed: a mapping of games or task ids to scores"
         )
     scores = dict(mapping or {})
     for name, score in scores.items():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from task_gym.arguments import check_least
-from task_gym.errors import ArgumentError, SamplerError, check_choice, shown
+from task_gym.errors import ArgumentError, SamplerError, check_choice, quote
 from task_gym.ids import TASK_LIMIT, IdRanges
 from task_gym.samplers.base import (
     LocalSampler,
@@ -82,7 +82,7 @@ class Stage:
         ):
             if ids is not None and (isinstance(ids, (str, bytes)) or not isinstance(ids, Sequence)):
                 raise ArgumentError(
-                    f"stage {self.name!r}: {name}: {shown(ids)} was given, allowed: {allowed}"
+                    f"stage {self.name!r}: {name}: {quote(ids)} was given, allowed: {allowed}"
                 )
         if self.task_id_range is not None:
             return IdRanges([tuple(self.task_id_range)], TASK_LIMIT)
@@ -315,7 +315,7 @@ def read_stages(what: str, specs: Iterable[Stage | Mapping[str, Any]]) -> list[S
     """
     if isinstance(specs, (str, Mapping)) or not isinstance(specs, Iterable):
         raise ArgumentError(
-            f"{what}: {shown(specs)} was given, allowed: a list of Stage, or of mappings with its attributes"
+            f"{what}: {quote(specs)} was given, allowed: a list of Stage, or of mappings with its attributes"
         )
     known = [field.name for field in fields(Stage)]
     stages = []

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from task_gym.arguments import check_whole
-from task_gym.errors import ArgumentError, SamplerError, SeedError, shown
+from task_gym.errors import ArgumentError, SamplerError, SeedError, quote
 from task_gym.samplers.base import Outcome, Start, TaskSampler
 from task_gym.seeding import SEED_LIMIT
 from task_gym.wrappers.base import Info, MaskedWrapper
@@ -58,7 +58,7 @@ class SampledWrapper(MaskedWrapper, gym.Wrapper[Any, Any, Any, Any]):
             )
         if isinstance(sampler, type) or not hasattr(sampler, "draw") or not hasattr(sampler, "record"):
             raise ArgumentError(
-                f"sampler: {shown(sampler)} was given, allowed: a sampler, as those of task_gym.samplers"
+                f"sampler: {quote(sampler)} was given, allowed: a sampler, as those of task_gym.samplers"
             )
         self.sampler = sampler
         self._start: Start | None = None

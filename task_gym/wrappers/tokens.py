@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from task_gym.arguments import is_whole
-from task_gym.errors import ArgumentError, TokenError, shown
+from task_gym.errors import ArgumentError, TokenError, quote
 from task_gym.wrappers.base import Info, TurnWrapper, check_text
 
 Tokens = NDArray[np.int32]
@@ -54,13 +54,13 @@ class TokenObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
         super().__init__(env, _disable_deepcopy=True, **arguments)
         check_text(self)
         if not callable(encode):
-            raise ArgumentError(f"encode: {shown(encode)} was given, {_ENCODES}")
+            raise ArgumentError(f"encode: {quote(encode)} was given, {_ENCODES}")
         for name, value in (("length", length), ("vocab_size", vocab_size)):
             if not is_whole(value) or not 1 <= value < 2**31:
-                raise ArgumentError(f"{name}: {shown(value)} was given, allowed: 1 or more, below 2**31")
+                raise ArgumentError(f"{name}: {quote(value)} was given, allowed: 1 or more, below 2**31")
         if not is_whole(pad_id) or not -1 <= pad_id <= vocab_size:
             raise ArgumentError(
-                f"pad_id: {shown(pad_id)} was given, allowed: -1 … {vocab_size} (the vocabulary's size)"
+                f"pad_id: {quote(pad_id)} was given, allowed: -1 … {vocab_size} (the vocabulary's size)"
             )
         self._encode, self._length, self._vocab_size, self._pad_id = encode, length, vocab_size, pad_id
         self.observation_space = gym.spaces.Box(
@@ -81,7 +81,7 @@ class TokenObservation(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
         # Shape (1, n) is what tokenizers return for a list of one text. An empty list has a float type.
         if ids.ndim == 0 or ids.shape[-1] != ids.size or (ids.size and ids.dtype.kind not in "iu"):
             raise ArgumentError(
-                f"encode: it returned {shown(encoded)} ({type(encoded).__name__}), {_ENCODES}"
+                f"encode: it returned {quote(encoded)} ({type(encoded).__name__}), {_ENCODES}"
             )
         ids = ids.reshape(-1).astype(np.int64)
         if ids.size > self._length:

@@ -63,7 +63,7 @@ def byte_level(digits: str, special: Sequence[str], **named: str) -> Any:
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    return wrapped(tokenizer, special, named)
+    return wrap_tokenizer(tokenizer, special, named)
 
 
 def pieces(special: Sequence[str], **named: str) -> Any:
@@ -82,10 +82,10 @@ def pieces(special: Sequence[str], **named: str) -> Any:
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     )
     tokenizer.add_tokens([AddedToken("\n" * count, normalized=False) for count in (1, 2, 3)])
-    return wrapped(tokenizer, special, named)
+    return wrap_tokenizer(tokenizer, special, named)
 
 
-def wrapped(tokenizer: Tokenizer, special: Sequence[str], named: Mapping[str, str]) -> Any:
+def wrap_tokenizer(tokenizer: Tokenizer, special: Sequence[str], named: Mapping[str, str]) -> Any:
     """Returns the tokenizer as transformers has it; it begins texts with its BOS, if it has one."""
     tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in special])
     if bos := named.get("bos_token"):

@@ -47,24 +47,24 @@ def thinker(*, think: bool) -> ConversationCodec:
     return ConversationCodec(ChatCodec(hf_tokenizer, numbers=not think, think=think))
 
 
-def of(make_tokenizer: Any, **settings: Any) -> Callable[[], ConversationCodec]:
+def make_codec(make_tokenizer: Any, **settings: Any) -> Callable[[], ConversationCodec]:
     return lambda: ConversationCodec(ChatCodec(make_tokenizer(), **settings))
 
 
 EVERY = [
-    pytest.param(of(lambda: load_tokenizer(ModelSettings())), id="tiny"),
-    pytest.param(of(chatml), id="chatml"),
+    pytest.param(make_codec(lambda: load_tokenizer(ModelSettings())), id="tiny"),
+    pytest.param(make_codec(chatml), id="chatml"),
     # Stand-in vocabularies with the families' control tokens.
-    pytest.param(of(lambda: llama("{1}")), id="llama3"),
-    pytest.param(of(llama, numbers=False), id="llama3, names"),
-    pytest.param(of(gemma), id="gemma3"),
+    pytest.param(make_codec(lambda: llama("{1}")), id="llama3"),
+    pytest.param(make_codec(llama, numbers=False), id="llama3, names"),
+    pytest.param(make_codec(gemma), id="gemma3"),
     pytest.param(
-        of(lambda: load_tokenizer(ModelSettings(smollm2.NAME))),
+        make_codec(lambda: load_tokenizer(ModelSettings(smollm2.NAME))),
         id="smollm2",
         marks=pytest.mark.weights("smollm2"),
     ),
     pytest.param(
-        of(lambda: qwen_tokenizer("qwen2.5")), id="qwen2.5", marks=pytest.mark.weights("vocabulary")
+        make_codec(lambda: qwen_tokenizer("qwen2.5")), id="qwen2.5", marks=pytest.mark.weights("vocabulary")
     ),
 ]
 
@@ -218,7 +218,7 @@ def test_conversations_that_are_refused() -> None:
         ConversationCodec(ChatCodec(hf_tokenizer)).encode(short(1))
 
 
-any_codec = cache(of(chatml))
+any_codec = cache(make_codec(chatml))
 
 
 @settings(max_examples=15, deadline=None)

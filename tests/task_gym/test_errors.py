@@ -11,7 +11,7 @@ import pytest
 
 from task_gym import errors
 from task_gym.arguments import is_number
-from task_gym.errors import TaskGymError, shown, unknown
+from task_gym.errors import TaskGymError, explain_unknown, quote
 
 NAMED = [error for _, error in inspect.getmembers(errors, inspect.isclass) if issubclass(error, TaskGymError)]
 
@@ -25,9 +25,9 @@ def test_errors_are_value_errors_made_of_one_string(error: type[TaskGymError]) -
 
 def test_messages_show_any_value() -> None:
     """Python writes no integer of more than 4,300 digits, and a reply may have a megabyte."""
-    assert shown("x" * 600) == f"'{'x' * 199}… (602 characters)"  # both quotation marks count
+    assert quote("x" * 600) == f"'{'x' * 199}… (602 characters)"  # both quotation marks count
     for value in (10**5000, "x" * 10**6):
-        message = unknown("rules", value, [True, False])
+        message = explain_unknown("rules", value, [True, False])
         assert message.startswith("rules: ") and "allowed: True, False" in message and len(message) < 600
 
 

@@ -132,6 +132,8 @@ def test_a_pool_asks_idle_processes_again_and_ends_the_one_unused_for_longest(nu
     with pytest.raises(EndedError) as ended:
         pool.ask(Evaluate("__import__('os')._exit(7)"), 10.0, Caller(), 7)
     assert ended.value.status == 7 and not pool.idle
+    spent = [pool.ask(Evaluate("sum(range(10**7))"), 9.0, Caller(), 7, 1000)[2] for _ in range(2)]
+    assert spent[0] < 0.01 < spent[1]  # the first is new, and has a thousand times the time
 
 
 def test_a_nursery_that_was_killed_is_replaced(nursery: Nursery) -> None:

@@ -205,14 +205,14 @@ def test_a_killed_owner_gives_a_clear_error(tmp_path: Path) -> None:
         pickle.loads(pickle.dumps(shared)).draw()
 
 
-def make_wrapped(stages: SharedSampler, failures: SharedSampler) -> Any:
+def wrap_tenths(stages: SharedSampler, failures: SharedSampler) -> Any:
     return FailureReplay(Curriculum(Tenths(), stages), failures)
 
 
 def test_gymnasiums_processes_share_one() -> None:
     mine, failures = stages(window=20), Failures()
     with share(mine) as one, share(failures) as two:
-        makes = [partial(make_wrapped, one, two)] * 3
+        makes = [partial(wrap_tenths, one, two)] * 3
         with closing(gym.vector.AsyncVectorEnv(makes, shared_memory=False)) as vector:
             vector.reset()
             # Twelve episodes in each of three: a step of play, one of reset.

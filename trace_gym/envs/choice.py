@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from task_gym.arguments import read_action
 from task_gym.contract import ILLEGAL_REWARD, Strikes, illegal_info
-from task_gym.errors import check_choice, illegal_action, shown
+from task_gym.errors import check_choice, illegal_action, quote
 from trace_gym.backends import Trace
 from trace_gym.envs.base import Step, TraceEnv
 from trace_gym.envs.prompts import render_choice, render_task
@@ -96,7 +96,7 @@ class CodeTraceChoiceEnv(TraceEnv, gym.Env[str, Any]):
         return self._end(score, by_scoring, score)
 
     def _refuse(self, number: int) -> Step:
-        message = illegal_action(f"action: {shown(number)} was given", range(len(self._outputs)))
+        message = illegal_action(f"action: {quote(number)} was given", range(len(self._outputs)))
         gives_up = self._strikes.add(message)
         self._history.append(number)
         more = illegal_info(message)

@@ -65,7 +65,7 @@ def _hierarchies() -> dict[str, tuple[Path, Path]]:
     return groups
 
 
-def _unified(group: Path, top: Path) -> Place:
+def find_unified(group: Path, top: Path) -> Place:
     """Returns the nearest group of version 2 that passes on both controllers.
 
     A group that has processes cannot, so this is seldom the process's own.
@@ -92,7 +92,7 @@ def find_places() -> list[Place]:
     reasons = []
     if "" in hierarchies:
         try:
-            return [_unified(*hierarchies[""])]
+            return [find_unified(*hierarchies[""])]
         except OSError as error:
             reasons.append(f"version 2: {error}")
     old = [

@@ -1,4 +1,4 @@
-"""What keys of games have to agree on, and which opponents an agent can have."""
+"""Checks of games' keys against each other, and of the opponents that an agent can have."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from gamespiel.kinds import KINDS, kind_of
 from gamespiel.measure.agents import UNTRAINED, Agent, find_checkpoint
 from gamespiel.measure.board.benchmark import TASK_NAMES, TRACE, explain_refusal, is_search
 from gamespiel.tracks import ASKING, MASKED, UNLISTED, UNMASKED
-from task_gym.errors import nearest, shown
+from task_gym.errors import nearest, quote
 
 BOARD_TRACKS: Mapping[str, str] = {
     MASKED: "an agent chooses among the legal actions, and can do nothing else",
@@ -57,7 +57,7 @@ def read_agents(names: Sequence[str], track: str, option: str = "--agents") -> l
     """
     if track not in BOARD_TRACKS:
         raise InvalidValueError(
-            f"--track {shown(track)}: allowed: {', '.join(BOARD_TRACKS)}{nearest(track, BOARD_TRACKS)}"
+            f"--track {quote(track)}: allowed: {', '.join(BOARD_TRACKS)}{nearest(track, BOARD_TRACKS)}"
         )
     agents = [_read_agent(name, track, option) for name in names]
     if wrong := find_wrong_name([agent.name for agent in agents]):
@@ -76,7 +76,7 @@ def find_wrong_name(names: Sequence[str]) -> str:
         if not (name.isascii() and name.isprintable()):
             return f"the name {name!a:.80}, allowed: printable ASCII"
         if (twin := seen.get(name.lower())) is not None:
-            return f"{shown(name)} twice" if twin == name else f"the names {shown(twin)} and {shown(name)}"
+            return f"{quote(name)} twice" if twin == name else f"the names {quote(twin)} and {quote(name)}"
         seen[name.lower()] = name
     return ""
 
@@ -91,7 +91,7 @@ def _read_agent(text: str, track: str, option: str) -> Agent:
     if spec.startswith(PREFIX):
         parse_endpoint(spec)  # raises if it is none
         if track == MASKED:
-            raise InvalidValueError(f"{option} {shown(spec)} writes replies, and {_NO_WRITERS}")
+            raise InvalidValueError(f"{option} {quote(spec)} writes replies, and {_NO_WRITERS}")
         return Agent(name, spec)
     if spec.startswith(UNTRAINED):
         return Agent(name, spec, _settle(_read_preset(spec, option), spec, track, option))
@@ -106,7 +106,7 @@ def _read_preset(spec: str, option: str) -> Config:
     preset = spec.removeprefix(UNTRAINED)
     if preset not in presets():
         raise InvalidValueError(
-            f"{option} {shown(spec)}: allowed: {UNTRAINED} with a preset: {', '.join(presets())}"
+            f"{option} {quote(spec)}: allowed: {UNTRAINED} with a preset: {', '.join(presets())}"
             f"{nearest(preset, presets())}"
         )
     return resolve(preset)
@@ -116,7 +116,7 @@ def _settle(config: Config, spec: str, track: str, option: str) -> Config:
     """Returns the configuration with which a model plays the benchmark: as in training, but for the track."""
     if track == MASKED and config.env.decode == "text":
         raise InvalidValueError(
-            f"{option} {shown(spec)} was trained to write (env.decode: text), and {_NO_WRITERS}"
+            f"{option} {quote(spec)} was trained to write (env.decode: text), and {_NO_WRITERS}"
         )
     asking = {key: getattr(config.env, key) for key in kind_of(config.env).asking}
     asking |= asking_of(config.env.env_type, track)
@@ -140,7 +140,7 @@ def make_env_section(env_type: str, asking: Mapping[str, Any]) -> Any:
     """
     allowed = KINDS[env_type].asking
     if set(asking) != set(allowed):  # others would choose what is played, or where
-        raise InvalidValueError(f"asking has {shown(sorted(asking))}, allowed: {', '.join(allowed)}")
+        raise InvalidValueError(f"asking has {quote(sorted(asking))}, allowed: {', '.join(allowed)}")
     section: dict[str, Any] = {"env_type": env_type, **asking}
     if env_type == "openspiel":
         section |= {"allowed_game_indices": list(range(22)), "seeding": "evaluate", "opponent": "random"}

@@ -26,7 +26,7 @@ from game_gym.task import CONFIGS, decode, encode
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.play import Match
 from gamespiel.measure.ratings import Scale
-from task_gym.errors import OpponentError, shown
+from task_gym.errors import OpponentError, quote
 from task_gym.opponents import make_opponent
 from task_gym.seeding import DRAWN_LIMIT
 from trace_gym.programs.base import TASKS
@@ -142,7 +142,7 @@ def parse_deals(text: str) -> DealSet:
         good = False
     if not (colon and good and re.fullmatch(r"[0-9a-f]{40,128}", digits)):
         raise InvalidValueError(
-            f"--deals {shown(text)}: allowed: {FIXED}, or DATE:HASH with a date as 2026-12-24 and a public "
+            f"--deals {quote(text)}: allowed: {FIXED}, or DATE:HASH with a date as 2026-12-24 and a public "
             "hash of that date, 40 to 128 digits 0-9a-f in lower case"
         )
     return DealSet(text)

@@ -23,7 +23,7 @@ from gamespiel.measure.board.players import make_player, play_deal
 from gamespiel.measure.journal import Row
 from gamespiel.measure.options import EndpointOptions
 from gamespiel.report.text import print_plain
-from task_gym.errors import nearest, shown
+from task_gym.errors import nearest, quote
 
 OPTION = "--replay_models"
 
@@ -53,13 +53,13 @@ def read_models(models: Sequence[str], share: float, data: Mapping[str, Any]) ->
         name = next((name for name in names if model.startswith(f"{name}=")), None)  # it can have a "="
         if name is None:
             raise InvalidValueError(
-                f"{OPTION} {shown(model)}: the board has {', '.join(map(shown, names))}; allowed: NAME=AGENT"
+                f"{OPTION} {quote(model)}: the board has {', '.join(map(quote, names))}; allowed: NAME=AGENT"
                 f"{nearest(model.partition('=')[0], names)}"
             )
         (agent,) = read_agents([f"model={model.removeprefix(f'{name}=')}"], data["track"], OPTION)
         if agent.config is None:
             raise InvalidValueError(
-                f"{OPTION} {shown(name)}: {shown(agent.spec)} is no model that is here; allowed: NAME=AGENT "
+                f"{OPTION} {quote(name)}: {quote(agent.spec)} is no model that is here; allowed: NAME=AGENT "
                 "with a run's folder or model:PRESET"
             )
         agents.append(dataclasses.replace(agent, name=name))
@@ -91,20 +91,20 @@ def _replay_model(board: Board, agent: Agent, share: float, seed: int, console: 
     other = sorted(key for key in keys if entry.get(key) != here.get(key))
     if other:
         return [
-            f"{shown(agent.name)}: {key} is {shown(entry.get(key))} on the board, and {shown(here.get(key))} "
-            f"of {shown(agent.spec)}"
+            f"{quote(agent.name)}: {key} is {quote(entry.get(key))} on the board, and {quote(here.get(key))} "
+            f"of {quote(agent.spec)}"
             for key in other
         ]
     units = board.list_counted(agent.name)
     if not units:
-        return [f"{shown(agent.name)}: it has no deals that could be played again"]
+        return [f"{quote(agent.name)}: it has no deals that could be played again"]
     count = math.ceil(share * len(units))
     drawn = sorted(np.random.default_rng(seed).choice(len(units), count, replace=False).tolist())
     forged = math.ceil(FORGED * len(units))
     chance = 1 - math.comb(len(units) - forged, count) / math.comb(len(units), count)
     print_plain(
         console,
-        f"{shown(agent.name)}: {count:,} of {len(units):,} deals are played again, drawn by seed {seed}; if "
+        f"{quote(agent.name)}: {count:,} of {len(units):,} deals are played again, drawn by seed {seed}; if "
         f"{forged:,} are forged, one of them is among these with {chance:.1%}",
     )
     player = make_player(agent, board.deals, board.track, EndpointOptions())
@@ -116,7 +116,7 @@ def _replay_model(board: Board, agent: Agent, share: float, seed: int, console: 
                 matches, board.played[unit], play_deal(player, matches), strict=True
             ):
                 if problem := _compare(row, played):
-                    problems.append(f"{shown(agent.name)}, {match}: {problem}")
+                    problems.append(f"{quote(agent.name)}, {match}: {problem}")
     finally:
         player.close()
     return problems

@@ -1,4 +1,4 @@
-"""What tokens cost: ``gamespiel leaderboard --prices NAME=IN:OUT``."""
+"""Prices of tokens, which ``gamespiel leaderboard --prices NAME=IN:OUT`` gives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gamespiel.errors import InvalidValueError
-from task_gym.errors import nearest, shown
+from task_gym.errors import nearest, quote
 
 Prices = Mapping[str, tuple[float, float]]
 """Dollars per million tokens of prompts and of replies, by an agent's name."""
@@ -25,10 +25,10 @@ def read_prices(words: Sequence[str]) -> dict[str, tuple[float, float]]:
         match = _PRICE.fullmatch(word)
         if match is None:
             raise InvalidValueError(
-                f"--prices {shown(word)}: allowed: NAME=IN:OUT, dollars per million tokens, as gpt=0.5:2"
+                f"--prices {quote(word)}: allowed: NAME=IN:OUT, dollars per million tokens, as gpt=0.5:2"
             )
         if match[1] in prices:
-            raise InvalidValueError(f"--prices: {shown(match[1])} has two prices")
+            raise InvalidValueError(f"--prices: {quote(match[1])} has two prices")
         prices[match[1]] = float(match[2]), float(match[3])
     return prices
 
@@ -44,6 +44,6 @@ def check_priced(prices: Prices, kinds: Mapping[str, str]) -> None:
     for name in prices:
         if name not in names:
             raise InvalidValueError(
-                f"--prices {shown(name)}: allowed: agents behind endpoints, here "
+                f"--prices {quote(name)}: allowed: agents behind endpoints, here "
                 f"{', '.join(names) or 'none'}{nearest(name, names)}"
             )

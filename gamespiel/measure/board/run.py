@@ -47,7 +47,7 @@ from gamespiel.report.console import make_console
 from gamespiel.report.text import print_plain
 from gamespiel.stopping import interrupting
 from gamespiel.tracks import MASKED
-from task_gym.errors import shown
+from task_gym.errors import quote
 
 EVERY = 30.0
 """Seconds between two lines of progress."""
@@ -87,7 +87,7 @@ class BoardOptions(EndpointOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not str(self.path).endswith((".json", ".json.gz")):
-            raise InvalidValueError(f"--board must end in .json or .json.gz, not {shown(str(self.path))}")
+            raise InvalidValueError(f"--board must end in .json or .json.gz, not {quote(str(self.path))}")
         if not 1 <= self.rounds <= MOST_DEALS:
             raise InvalidValueError(f"--rounds must be 1 … {MOST_DEALS:,}, not {self.rounds}")
         if self.seconds is not None and not self.seconds > 0:  # NaN is neither
@@ -182,7 +182,7 @@ def _enter(board: Board, journal: Journal[Any], agent: Agent) -> None:
     elif known != entry:
         differs = sorted(key for key in {*known, *entry} if known.get(key) != entry.get(key))
         raise BoardError(
-            f"the board has another {shown(agent.name)}: {differs[0]} is {known.get(differs[0])!r:.80} "
+            f"the board has another {quote(agent.name)}: {differs[0]} is {known.get(differs[0])!r:.80} "
             f"there, and {entry.get(differs[0])!r:.80} here; LABEL=AGENT gives this one another name"
         )
 

@@ -47,7 +47,7 @@ from gamespiel.measure.journal import Row
 from gamespiel.measure.play import Match
 from gamespiel.report.console import make_console
 from gamespiel.tracks import MASKED, UNLISTED
-from task_gym.errors import TaskGymError, shown
+from task_gym.errors import TaskGymError, quote
 from task_gym.opponents import opponent_searches
 
 TOLERANCE = 1e-6
@@ -152,7 +152,7 @@ def inspect_board(
     board = report.board = Board(deals, data["track"], data["rounds"])
     jobs: list[Job] = []
     for number, entry in enumerate(data["agents"]):
-        jobs += _check_agent(board, entry, f"agents.{number} {shown(entry['name'])}", report)
+        jobs += _check_agent(board, entry, f"agents.{number} {quote(entry['name'])}", report)
     _note_versions(data["versions"], report)
     replay_jobs(jobs, board, quick, processes, report, console)
     if not any("address" in line for line in report.findings):
@@ -163,7 +163,7 @@ def inspect_board(
 def _parse(path: Path, content: bytes) -> dict[str, Any]:
     data = parse_board(content, repr(str(path)))
     if data["track"] not in BOARD_TRACKS:
-        raise BoardError(f"{str(path)!r}: track {shown(data['track'])}: allowed: {', '.join(BOARD_TRACKS)}")
+        raise BoardError(f"{str(path)!r}: track {quote(data['track'])}: allowed: {', '.join(BOARD_TRACKS)}")
     return data
 
 
@@ -234,7 +234,7 @@ def _explain_entry(about: Mapping[str, Any], track: str) -> str:
     """Returns what is wrong with an agent's entries; "" if nothing is."""
     kind, spec = about["kind"], about["agent"]
     if kind == "baseline" and not (spec in BASELINES or is_search(spec)):
-        return f"agent {shown(spec)} is no baseline"
+        return f"agent {quote(spec)} is no baseline"
     agent_track = None if kind == "baseline" else track
     if about["track"] != agent_track:
         return (
@@ -253,7 +253,7 @@ def _explain_entry(about: Mapping[str, Any], track: str) -> str:
             return f"asking: {error}"
         for key, value in asking_of(about["env_type"], track).items():
             if about["asking"][key] != value:
-                return f"asking: {key} is {shown(about['asking'][key])}, and {value!r} on the track {track!r}"
+                return f"asking: {key} is {quote(about['asking'][key])}, and {value!r} on the track {track!r}"
     return ""
 
 
@@ -350,7 +350,7 @@ def replay_jobs(
     faults = Counter(job.entry["name"] for job in jobs if job.row["result"] == "fault")
     for name, count in faults.items():
         report.notes.append(
-            f"{shown(name)}: {count:,} episodes were faults; their deals are left out, or they are losses if "
+            f"{quote(name)}: {count:,} episodes were faults; their deals are left out, or they are losses if "
             f"that were more than {MOST_FAULTS:.0%} of the agent's"
         )
     if quick and any(_searches(job) for job in jobs):

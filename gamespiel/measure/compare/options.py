@@ -15,7 +15,7 @@ from gamespiel.measure import agents
 from gamespiel.measure.agents import Agent
 from gamespiel.measure.options import EndpointOptions, check_least, check_output
 from gamespiel.tracks import require_one_track
-from task_gym.errors import check_choice, shown
+from task_gym.errors import check_choice, quote
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class CompareOptions(EndpointOptions):
         if len(names) < 2:
             raise InvalidValueError(f"--compare takes two agents or more, not {len(names)}: --compare A B")
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise InvalidValueError(f"--compare names {shown(twice[0])} twice")
+            raise InvalidValueError(f"--compare names {quote(twice[0])} twice")
         tracks = {agent.name: self.track(agent) for agent in self.agents}
         require_one_track(tracks, "; --track has all of them play on one: masked, unmasked or unlisted")
         check_least(self, num_episodes=1)
@@ -105,7 +105,7 @@ def enter(name: str, common: Config, run_config: Config | None, checkpoint: Path
     asking: Any = {key: getattr(run_config.env, key) for key in kind_of(run_config.env).asking}
     if run_config.env.env_type != common.env.env_type:
         raise InvalidValueError(
-            f"--compare {shown(name)}: it was trained on env.env_type {run_config.env.env_type}, and "
+            f"--compare {quote(name)}: it was trained on env.env_type {run_config.env.env_type}, and "
             f"{common.env.env_type} is played"
         )
     env = dataclasses.replace(common.env, **asking)

@@ -329,13 +329,13 @@ def test_the_nearest_group_that_passes_both_controllers_on_is_taken(tmp_path: Pa
     """Checks a session of systemd, whose own group has processes, so that it passes nothing on."""
     passed = {"": "cpu memory pids", "user.slice": "memory pids", "user-0.slice": "pids", "session": ""}
     group = make_tree(tmp_path, passed)
-    place = cgroups._unified(group, tmp_path)
+    place = cgroups.find_unified(group, tmp_path)
     assert place == cgroups.Place(tmp_path / "user.slice", "memory.max", "pids.max")
     lacking = tmp_path / "lacking"
     lacking.mkdir()
     group = make_tree(lacking, {"": "pids", "session": ""})
     with pytest.raises(OSError, match="passes on the controllers memory and pids"):
-        cgroups._unified(group, lacking)
+        cgroups.find_unified(group, lacking)
 
 
 def test_groups_are_found_through_mounts_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ def _become(user: int, setting: Setting) -> None:
 
 
 class Locks:
-    """What level "namespaces" adds to its namespaces, prepared once for all programs.
+    """The restrictions of level "namespaces" beside its namespaces, prepared once for all programs.
 
     Attributes:
         filter: The instructions of the system call filter; None at level "limits".

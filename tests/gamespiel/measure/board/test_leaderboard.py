@@ -260,10 +260,10 @@ def test_the_command_plays_and_shows(capsys: pytest.CaptureFixture[str]) -> None
     assert "games, track masked, deals fixed" in " ".join(capsys.readouterr().out.split())
     before = Path("b.json").read_bytes()
     assert main(["leaderboard", "--board", "b.json"]) == 0  # only shown
-    assert Path("b.json").read_bytes() == before and Path("b.html").exists()
     assert main(["leaderboard", "--board", "none.json"]) == 2
-    for prices in ("first=1", "first=1:2"):  # no price, and no endpoint
-        assert main(["leaderboard", "--board", "b.json", "--prices", prices]) == 2
+    for words in (["first=1"], ["first=1:2"], ["first=1:2", "--agents", "random", "--rounds", "2"]):
+        assert main(["leaderboard", "--board", "b.json", "--prices", *words]) == 2  # nothing is played
+    assert Path("b.json").read_bytes() == before and Path("b.html").exists()
     assert main(["leaderboard", "--board", "b.json", "--agents", "random", "--html", "b.txt"]) == 2
 
 
