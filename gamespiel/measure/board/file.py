@@ -23,6 +23,7 @@ from gamespiel.measure.board.agents import LONGEST_NAME, find_wrong_name, list_t
 from gamespiel.measure.board.benchmark import MOST_DEALS, NAME, DealSet, parse_deals
 from gamespiel.measure.journal import Journal, Row
 from task_gym.files import NO_JSON, explain_json, read_file, read_finite, write_atomically
+from task_gym.remote.protocol import MOST_COUNTED
 
 try:
     import fcntl
@@ -64,16 +65,13 @@ Reply = Annotated[str, Field(max_length=LONGEST_REPLY)]
 TOKENS = ("prompt_tokens", "completion_tokens")
 """The keys of an episode's tokens."""
 
-MOST_TOKENS = 1 << 53
-"""The most tokens that an episode is said to have cost. An endpoint can say anything."""
-
 
 @_CLOSED
 class CostShape(TypedDict):
     """The types of what an episode cost. There are no tokens if the endpoint does not count them."""
 
-    prompt_tokens: NotRequired[Annotated[int, Field(ge=0, le=MOST_TOKENS)]]
-    completion_tokens: NotRequired[Annotated[int, Field(ge=0, le=MOST_TOKENS)]]
+    prompt_tokens: NotRequired[Annotated[int, Field(ge=0, lt=MOST_COUNTED)]]
+    completion_tokens: NotRequired[Annotated[int, Field(ge=0, lt=MOST_COUNTED)]]
     seconds: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 

@@ -24,11 +24,12 @@ from gamespiel.measure.board.episodes import (
     play_match,
     read_ending,
 )
-from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, MOST_TOKENS, TOKENS
+from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, TOKENS
 from gamespiel.measure.journal import Row
 from gamespiel.measure.options import EndpointOptions
 from gamespiel.measure.play import EndpointPlayer, Keep, Match, MatchPlayer, make_policy_player
 from gamespiel.tracks import MASKED, UNLISTED
+from task_gym.remote.protocol import MOST_COUNTED
 from task_gym.replies import visible
 
 DIGITS = 6
@@ -117,7 +118,7 @@ def _play_endpoint(list_actions: bool, episode_s: float | None, chat: Chat, matc
     row = play_by_replies(match, reply, list_actions=list_actions)
     cost: dict[str, float] = {"seconds": round(asking, 3)}
     if counted:
-        cost |= {name: min(getattr(spent, name), MOST_TOKENS) for name in TOKENS}
+        cost |= {name: min(getattr(spent, name), MOST_COUNTED - 1) for name in TOKENS}
     return row | {"cost": cost}
 
 
