@@ -121,6 +121,10 @@ class Hyperparameters:
         "with ppo.all_actions: an action better than the policy counts as one of this probability at least",
     )
     advantage_scale: PositiveFloat = key(0.2, "what exact advantages are divided by, in units of the reward")
+    tree_share: Annotated[float, Field(gt=0, le=1)] = key(
+        1.0,
+        "with exact advantages: the part of the tree that a step reads anew, besides the states it played",
+    )
     terms: Many[str] = key((), "your own terms of the loss, as my_module:my_term (docs/own.md)")
     normalize_advantage: bool = key(True, "normalise advantages of gae to mean 0 and deviation 1")
 

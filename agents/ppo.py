@@ -77,7 +77,7 @@ class LLMPPO(EpisodeAlgorithm):
         starts: Chooses the episodes' tasks, opponents and seeds; None leaves them to the environments and
             the run's seed. Checkpoints have its state.
         seed: Seed of the run.
-        find_values: Finds advantages without the critic; None for ``gae``. It is not saved.
+        find_values: Finds advantages without the critic; None for ``gae``. Checkpoints have its state.
         ranks: The processes that learn together, each with such an object; one alone if left out.
         **changes: Single hyper-parameters, such as ``batch_size=64``.
 
@@ -278,7 +278,7 @@ class LLMPPO(EpisodeAlgorithm):
         # Find the advantages: from the critic's values, or from what is known without it.
         played = [episode for episode in episodes if not episode.fault]
         buffer.fill(played, numbers.cut_penalty)
-        known = self.find_values and self.find_values(played)
+        known = None if self.find_values is None else self.find_values(played, self.step)
         buffer.compute_returns_and_advantage(known)
         if known:
             buffer.merge_turns(known, all_actions=numbers.all_actions, floor=numbers.action_floor)

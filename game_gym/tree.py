@@ -6,7 +6,7 @@ Values of all histories are then a few operations on arrays, whatever the polici
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -325,20 +325,23 @@ class GameTree:
         edges = self.edge_probabilities(tables)
         return float(self.back_up(edges, 0)[0]), float(self.back_up(edges, 1)[0])
 
-    def tabulate(self, policy: Policy, conversing: bool = False) -> list[list[float]]:
+    def tabulate(
+        self, policy: Policy, conversing: bool = False, numbers: Iterable[int] | None = None
+    ) -> list[list[float]]:
         """Returns a policy's probabilities of the legal actions in each information state.
 
         Args:
             policy: Called once, with each distinct observation and its legal actions.
             conversing: Whether the texts end conversations: equal texts may then end different ones.
+            numbers: The information states, as indices of ``states``; None for all.
 
         Raises:
             ArgumentError: the answers are no probabilities.
         """
-        numbers: dict[Hashable, int] = {}
+        prompts: dict[Hashable, int] = {}
         texts, legal, asked = list[str](), list[tuple[int, ...]](), array("i")
-        for state in self.states:
-            number = numbers.setdefault(_key_of(state, conversing), len(numbers))
+        for state in self.states if numbers is None else (self.states[number] for number in numbers):
+            number = prompts.setdefault(_key_of(state, conversing), len(prompts))
             if number == len(texts):
                 texts.append(state.text)
                 legal.append(state.legal)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,17 @@ class KnownValues(NamedTuple):
     gains: Sequence[Floats]
 
 
-FindValues = Callable[[Sequence["Episode"]], Mapping[int, KnownValues]]
-"""A step's episodes without faults, to what is known of each, by its index."""
+class FindValues(Protocol):
+    """What finds advantages without the critic."""
+
+    def __call__(self, episodes: Sequence[Episode], step: int) -> Mapping[int, KnownValues]:
+        """Returns what is known of each of a step's episodes without faults, by its index."""
+
+    def state_dict(self) -> dict[str, Floats]:
+        """Returns what it keeps from step to step, which checkpoints have."""
+
+    def load_state_dict(self, state: Mapping[str, Floats]) -> None:
+        """Goes on with what ``state_dict`` returned; with {} it begins anew."""
 
 
 def gae(

@@ -8,6 +8,7 @@ A checkpoint is a folder ``checkpoints/step-N`` of the run, written whole or not
 - ``state.json``: counters, the parts of a round, the KL coefficient, token budgets, what divergence did to
   the learning rate, and the base model,
 - ``samplers.json``: the states of the samplers that choose episodes, if there are any,
+- ``values.safetensors``: the probabilities from which exact advantages are found, if a step reads a part,
 - ``snapshots/``: adapters of the magnet and of self-play's pool, if there are any, and those that learn, if
   the result is an average.
 
@@ -34,6 +35,8 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from safetensors.numpy import load_file as load_arrays
+from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
 
 from gamespiel.agents.learning.divergence import Backoff
@@ -67,6 +70,7 @@ LLMPPO = Any
 """The learner, whose module is above this one."""
 
 ARGUMENTS = "learner.json"
+VALUES = "values.safetensors"
 SAMPLERS = "samplers.json"
 SNAPSHOTS = "snapshots"
 LEARNER = "learner.safetensors"
@@ -170,6 +174,8 @@ def _write_files(model: LLMPPO, partial: Path, facts: Facts) -> None:
     share_weights(partial, like=partial / "state.json")
     if model.starts is not None:
         (partial / SAMPLERS).write_text(json.dumps(model.starts.state_dict()) + "\n")
+    if model.find_values is not None and (values := model.find_values.state_dict()):
+        save_arrays(values, partial / VALUES)
 
 
 def save_state(model: LLMPPO, checkpoint: Path) -> None:
@@ -345,6 +351,9 @@ def load(model: LLMPPO, checkpoint: Path, overrides: Collection[str] = ()) -> No
         _load_snapshots(model, checkpoint / SNAPSHOTS, state)
         if model.starts is not None and ("starts" not in overrides or (checkpoint / SAMPLERS).exists()):
             model.starts.load_state_dict(read_json(checkpoint / SAMPLERS, CheckpointError))
+        if model.find_values is not None:
+            there = (checkpoint / VALUES).exists()
+            model.find_values.load_state_dict(load_arrays(checkpoint / VALUES) if there else {})
     except (*UNREADABLE, SamplerError) as error:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be continued: {error}") from error
     model.step, model.num_timesteps = state["step"], state["num_timesteps"]

@@ -1,12 +1,14 @@
 """Exact advantages: what each turn's action was worth, from the whole game's tree in the place of a critic.
 
 In these games most of a score is luck: cards, and the other seat's moves. A local game is a tree that knows
-their probabilities. So with the policy's own probabilities in all information states, which are read once a
-step, the value of each action there follows exactly.
+their probabilities. So with the policy's own probabilities in all information states, the value of each
+action there follows exactly. A step reads them anew in the states that were played, and in a part of the
+others (``ppo.tree_share``), one part after the other. The rest is as it was when it was read.
 
-At ratio 1, and before clipping and bonuses, the mean gradient is that of the expected score: ``exact`` and
-``gae`` with λ = 1 are unbiased, and λ < 1 is biased by the critic's error. In self-play each seat's gradient
-is that of its own score with the other's policy held fixed; the two are not the gradient of one objective.
+At ratio 1, and before clipping and bonuses, the mean gradient is that of the expected score: ``exact``, if a
+step reads the whole tree, and ``gae`` with λ = 1 are unbiased. A share below 1 is biased by what has changed
+since elsewhere, and λ < 1 by the critic's error. In self-play each seat's gradient is that of its own score
+with the other's policy held fixed; the two are not the gradient of one objective.
 
 After Burch et al. 2018 (AIVAT), Schmid et al. 2019 (arXiv:1809.03057), and Baisero and Amato 2022
 (arXiv:2105.11674) on critics that know more than the policy.
@@ -14,9 +16,10 @@ After Burch et al. 2018 (AIVAT), Schmid et al. 2019 (arXiv:1809.03057), and Bais
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,8 +47,8 @@ MOST_HISTORIES = 300_000
 MOST_VARIANTS = 32
 """The most games, with their parameters, whose trees a run reads."""
 
-MOST_STATES = 2
-"""``auto`` reads trees of at most so many information states per turn that a step plays."""
+MOST_STATES = 4
+"""``auto`` reads at most so many information states per turn that a step plays, and then learns from."""
 
 TOLERANCE = 1e-9
 """The largest difference between an episode's reward and the tree's score of its end."""
@@ -62,35 +65,77 @@ class TreeValues:
         trees: The games.
         policy: The policy that plays and learns.
         conversing: Whether its prompts are conversations.
+        share: The part of each tree that a step reads anew, besides the states that it played.
     """
 
-    def __init__(self, trees: Trees, policy: LLMPolicy, *, conversing: bool = False) -> None:
+    def __init__(
+        self, trees: Trees, policy: LLMPolicy, *, conversing: bool = False, share: float = 1.0
+    ) -> None:
         self._trees, self._policy, self._conversing = trees, policy, conversing
+        self._share = share
         self._fixed: dict[tuple[str, str], Table] = {}
+        self._newest: dict[str, list[list[float]]] = {}  # the learner, as it was when each state was read
 
-    def __call__(self, episodes: Sequence[Episode]) -> Mapping[int, KnownValues]:
+    def __call__(self, episodes: Sequence[Episode], step: int) -> Mapping[int, KnownValues]:
         """Returns each episode's advantages, in scores.
 
         Raises:
             InvalidValueError: an episode was not played as the tree has it.
         """
-        tables = dict(self._fixed)
+        walks = {
+            episode.index: _walk(episode, self._trees[key], key)
+            for episode, key in ((episode, self._find_key(episode)) for episode in episodes)
+        }
+        played: dict[str, set[int]] = {}
+        for walk in walks.values():
+            played.setdefault(walk.key, set()).update(walk.states)
+        for key, states in played.items():
+            self._read(key, states, step)
+        tables = dict(self._fixed) | {(key, NEWEST): self._newest[key] for key in played}
         worth: dict[tuple[str, str, int], tuple[Floats, Floats]] = {}
         values = {}
         for episode in episodes:
-            key, other, seat = self._find_key(episode), _opponent_of(episode), int(episode.info["seat"])
-            tree = self._trees[key]
-            for player in (NEWEST, other):
-                if (key, player) not in tables:
-                    tables[key, player] = self._tabulate(tree, player)
-                    if player in OPPONENTS or _policy_of(player) is not None:
-                        self._fixed[key, player] = tables[key, player]
+            walk, other, seat = walks[episode.index], _opponent_of(episode), int(episode.info["seat"])
+            key, tree = walk.key, self._trees[walk.key]
+            if (key, other) not in tables:
+                tables[key, other] = self._tabulate(tree, other)
+                if other in OPPONENTS or _policy_of(other) is not None:
+                    self._fixed[key, other] = tables[key, other]
             learner, against = tables[key, NEWEST], tables[key, other]
             if (key, other, seat) not in worth:
                 edges = tree.edge_probabilities([learner, against] if seat == 0 else [against, learner])
                 worth[key, other, seat] = tree.information_values(edges, seat)
-            values[episode.index] = _find_values(episode, tree, learner, *worth[key, other, seat])
+            values[episode.index] = _find_values(walk, tree, learner, *worth[key, other, seat])
         return values
+
+    def state_dict(self) -> dict[str, Floats]:
+        """Returns each game's probabilities one after the other; nothing if every step reads all."""
+        if self._share == 1:
+            return {}
+        return {
+            key: np.concatenate([np.asarray(row) for row in table]) for key, table in self._newest.items()
+        }
+
+    def load_state_dict(self, state: Mapping[str, Floats]) -> None:
+        """Goes on with such probabilities. A game without them, or with others' shape, is read whole."""
+        self._newest = {}
+        for key, tree in self._trees.items():
+            starts = tree.action_starts
+            if key in state and len(state[key]) == starts[-1]:
+                self._newest[key] = [row.tolist() for row in np.split(state[key], starts[1:-1])]
+
+    def _read(self, key: str, played: set[int], step: int) -> None:
+        """Reads the policy in the states that were played, and in this step's part of the others."""
+        tree, count = self._trees[key], len(self._trees[key].states)
+        distribution: Policy = partial(self._policy.distribution, adapters=NEWEST)
+        if self._share == 1 or key not in self._newest:
+            self._newest[key] = tree.tabulate(distribution, self._conversing)
+            return
+        first, end = (int(number * self._share * count) for number in (step, step + 1))
+        # In the order of the walk, in which neighbours' prompts have the longest common beginnings.
+        numbers = sorted({*played, *(number % count for number in range(first, end))})
+        for number, row in zip(numbers, tree.tabulate(distribution, self._conversing, numbers), strict=True):
+            self._newest[key][number] = row
 
     def _find_key(self, episode: Episode) -> str:
         """Returns the key of an episode's game."""
@@ -99,7 +144,7 @@ class TreeValues:
         return key_of(decode(episode.info["task_id"]).variant)
 
     def _tabulate(self, tree: GameTree, player: str) -> Table:
-        """Returns the probabilities of a player: an opponent, or a name of the policy's adapters."""
+        """Returns the probabilities of an opponent, or of a snapshot of the policy."""
         if player in OPPONENTS:
             return tree.tabulate_fixed(OPPONENTS[player])
         if (find_policy := _policy_of(player)) is not None:
@@ -117,30 +162,49 @@ def _opponent_of(episode: Episode) -> str:
     return str(episode.info.get("snapshot", NEWEST)) if opponent == SELF else opponent
 
 
-def _find_values(
-    episode: Episode, tree: GameTree, learner: Table, of_states: Floats, of_actions: Floats
-) -> KnownValues:
-    """Returns what an episode's turns were worth. One that was cut has the values of the whole game."""
-    seat, starts = int(episode.info["seat"]), tree.action_starts
-    states, places, node = [], [], 0
+class Walk(NamedTuple):
+    """An episode's way through its game's tree: at each of its turns the information state and the action.
+
+    Attributes:
+        key: The game.
+        states: Indices of ``GameTree.states``, one a turn.
+        places: Of each action among the legal ones, likewise.
+    """
+
+    key: str
+    states: list[int]
+    places: list[int]
+
+
+def _walk(episode: Episode, tree: GameTree, key: str) -> Walk:
+    """Returns an episode's way, after a comparison of its turns and reward with the tree's."""
+    seat, walk, node = int(episode.info["seat"]), Walk(key, [], []), 0
     for action in episode.info["history"]:
         edge = tree.find_edge(node, action)
         if tree.movers[node] == seat:
-            states.append(int(tree.state_of[node]))
-            places.append(int(tree.places[edge]))
+            walk.states.append(int(tree.state_of[node]))
+            walk.places.append(int(tree.places[edge]))
         node = int(tree.children[edge])
     score = episode.total_reward if episode.truncated else float(tree.scores[node, seat])
-    if len(states) != len(episode.turns) or abs(score - episode.total_reward) > TOLERANCE:
+    if len(walk.states) != len(episode.turns) or abs(score - episode.total_reward) > TOLERANCE:
         raise InvalidValueError(
             f"ppo.advantages = 'exact': an episode of {len(episode.turns)} turns had a reward of "
-            f"{episode.total_reward:g}, and in the game's tree it has {len(states)} turns and a score of "
-            f"{score:g}; allowed: games whose only reward is their score"
+            f"{episode.total_reward:g}, and in the game's tree it has {len(walk.states)} turns and a score "
+            f"of {score:g}; allowed: games whose only reward is their score"
         )
-    gains = [of_actions[starts[state] : starts[state + 1]] - of_states[state] for state in states]
+    return walk
+
+
+def _find_values(
+    walk: Walk, tree: GameTree, learner: Table, of_states: Floats, of_actions: Floats
+) -> KnownValues:
+    """Returns what an episode's turns were worth. One that was cut has the values of the whole game."""
+    starts = tree.action_starts
+    gains = [of_actions[starts[state] : starts[state + 1]] - of_states[state] for state in walk.states]
     return KnownValues(
-        advantages=np.array([row[place] for row, place in zip(gains, places, strict=True)]),
-        values=of_states[np.asarray(states, dtype=np.int64)],
-        chances=[np.asarray(learner[state]) for state in states],
+        advantages=np.array([row[place] for row, place in zip(gains, walk.places, strict=True)]),
+        values=of_states[np.asarray(walk.states, dtype=np.int64)],
+        chances=[np.asarray(learner[state]) for state in walk.states],
         gains=gains,
     )
 
@@ -155,7 +219,8 @@ def make_find_values(config: Config, policy: LLMPolicy) -> FindValues | None:
         return None
     trees = find_trees(config)
     if not isinstance(trees, str):
-        return TreeValues(trees, policy, conversing=kind_of(config.env).uses_conversations(config.env))
+        conversing = kind_of(config.env).uses_conversations(config.env)
+        return TreeValues(trees, policy, conversing=conversing, share=config.ppo.tree_share)
     if config.ppo.advantages == "exact":
         raise InvalidValueError(f"ppo.advantages = 'exact': {trees}; allowed: gae, or auto")
     return None
@@ -185,13 +250,12 @@ def find_trees(config: Config) -> Trees | str:
                 find_policy(name.partition(":")[2])
     except TaskGymError as error:
         return str(error)
-    states = sum(len(tree.states) for tree in trees.values())
+    states = math.ceil(config.ppo.tree_share * sum(len(tree.states) for tree in trees.values()))
     turns = config.ppo.batch_size * min(count_turns(tree, config) for tree in trees.values())
     if config.ppo.advantages == "auto" and states > MOST_STATES * turns:
-        plural = "the game has" if len(trees) == 1 else f"{len(trees)} games have"
         return (
-            f"{plural} {states:,} information states, more than {MOST_STATES} times the "
-            f"{turns:,.0f} turns of a step"
+            f"a step would read {states:,} information states (ppo.tree_share of all), more than "
+            f"{MOST_STATES} times its {turns:,.0f} turns"
         )
     return trees
 

@@ -37,6 +37,7 @@ LEDUC = SMALL | {"env.task_ids": "[[200000000, 200000000]]"}
 """Given as a set, which is not solved: exact values take longer than the two steps."""
 GAME = SMALL | {"ppo.batch_size": "3"}
 
+TREE = SMALL | {"env.task_id": "200000000", "ppo.advantages": "exact", "ppo.all_actions": "true"}
 GAE = "tiny-gae"
 SELF_PLAY = {
     "ppo.advantages": "gae", "ppo.num_minibatches": "0", "ppo.minibatch_unit": "turn",
@@ -51,9 +52,8 @@ POOL = {
 CASES: dict[str, tuple[str, dict[str, str]]] = {
     # The preset as it is, but for its length.
     "default": (GAE, {}),
-    "advantages from the tree": (
-        "tiny", SMALL | {"env.task_id": "200000000", "ppo.advantages": "exact", "ppo.all_actions": "true"},
-    ),
+    "advantages from the tree": ("tiny", TREE | {"ppo.tree_share": "1"}),
+    "advantages from a part of the tree": ("tiny", TREE),
     "whole prompts": (GAE, LEDUC),
     # The preset before that, and changes of it.
     "padded": (GAE, PADDED),

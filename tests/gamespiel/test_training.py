@@ -50,6 +50,7 @@ def test_a_runs_folder(finished: Path) -> None:
     assert steps_of(finished) == list(range(STEPS + 1))  # the one of step 0 is there from the start
     assert {path.name for path in checkpoint.find(finished).iterdir()} == {
         "adapter", "value_head.safetensors", "optimizer.safetensors", "manifest.json", "state.json",
+        "values.safetensors",
     }  # fmt: skip
     picture = imread(finished / "learning_curve.png")
     assert picture.ndim == 3 and picture.std() > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -96,7 +96,7 @@ def test_the_mean_gradient_over_all_games_is_that_of_the_expected_score(
         other = tabulate(NEWEST if opponent == "self" else SNAPSHOT)
     reach = tree.reach(tree.edge_probabilities([other, tabulate()]))
     games = [game for game in list_episodes(tree, seat, opponent) if reach[game[2]] > 0]
-    values = find([episode for episode, _, _ in games])
+    values = find([episode for episode, _, _ in games], 0)
     gradient = {text: np.zeros_like(logits) for text, logits in policy.logits.items()}
     chances = {text: policy.chances(text) for text in policy.texts}
     for episode, edges, leaf in games:
@@ -183,12 +183,13 @@ def test_what_no_tree_can_say_is_left_to_gae() -> None:
         make_algorithm(from_dict(exact))
 
 
-def test_auto_reads_a_tree_of_twice_the_turns_of_a_step() -> None:
+def test_auto_reads_as_many_states_as_four_times_the_turns_of_a_step() -> None:
     # Leduc poker has 936 information states, and 2.06 turns per game and seat under uniform play.
-    config = resolve("tiny", overrides=[("ppo.batch_size", "256")])
-    assert not isinstance(find_trees(config), str)
-    config = resolve("tiny", overrides=[("ppo.batch_size", "128")])
-    assert "936 information states" in str(find_trees(config))
+    cases = ((128, 1, None), (96, 1, "936 information"), (96, 0.5, None), (4, 0.1, "94 information"))
+    for games, share, read in cases:
+        changes = ("ppo.batch_size", str(games)), ("ppo.tree_share", str(share))
+        found = find_trees(resolve("tiny", overrides=changes))
+        assert not isinstance(found, str) if read is None else read in str(found)
 
 
 def test_a_reward_that_is_not_the_score_is_an_error() -> None:
@@ -196,7 +197,7 @@ def test_a_reward_that_is_not_the_score_is_an_error() -> None:
     (episode, *_), *_ = list_episodes(tree, 0, "random")
     episode.turns[-1].reward += 0.5
     with pytest.raises(InvalidValueError, match=r"ppo\.advantages"):
-        TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode])  # type: ignore[arg-type]
+        TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode], 0)  # type: ignore[arg-type]
 
 
 def test_a_cut_episode_has_the_values_of_the_whole_game() -> None:
@@ -204,8 +205,31 @@ def test_a_cut_episode_has_the_values_of_the_whole_game() -> None:
     tree = tree_of("kuhn_poker")
     info = {"seat": 0, "opponent": "first", "history": [2, 0, 0]}
     episode = Episode(0, 0, info, [Turn("", NO_MASK, 0)], truncated=True)
-    values = TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode])[0]  # type: ignore[arg-type]
+    values = TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode], 0)[0]  # type: ignore[arg-type]
     assert values.advantages == pytest.approx([0.0]) and values.values == pytest.approx([0.75])
+
+
+def test_a_step_reads_what_it_played_and_its_part_of_the_tree() -> None:
+    tree = tree_of("kuhn_poker")  # of 12 information states, a quarter in step 1 are those from 3 to 5
+    policy, later = SoftmaxPolicy(tree, 1), SoftmaxPolicy(tree, 2)
+    episode, edges, _ = next(one for one in list_episodes(tree, 0, "self") if len(one[1]) == 2)
+    make = partial(TreeValues, {"kuhn": tree}, policy)
+    find, twin, whole = make(share=0.25), make(share=0.25), make()
+
+    def values_by(finder: TreeValues, step: int) -> list[float]:
+        (known,) = finder([episode], step).values()
+        return known.values.tolist()
+
+    assert values_by(find, 0) == values_by(whole, 0) and whole.state_dict() == {}
+    twin.load_state_dict(find.state_dict())
+    earlier, policy.logits = policy.logits, later.logits
+    found = [values_by(find, 1), values_by(twin, 1)]
+    read = {3, 4, 5, *tree.state_of[tree.parents[edges]].tolist()}
+    new = {str(tree.states[number].text) for number in read}
+    policy.logits = {text: (later.logits if text in new else earlier)[text] for text in earlier}
+    assert found == [values_by(whole, 1)] * 2
+    find.load_state_dict({"kuhn": np.ones(3)})  # another game's: the tree is read whole
+    assert values_by(find, 1) == found[0]
 
 
 def test_an_opponent_may_say_its_probabilities() -> None:
@@ -223,7 +247,7 @@ def test_an_opponent_may_say_its_probabilities() -> None:
     find = TreeValues({"": tree}, SoftmaxPolicy(tree, 0))  # type: ignore[arg-type]
     (one, *_), *_ = list_episodes(tree, 0, "first")
     (other, *_), *_ = list_episodes(tree, 0, "says")
-    assert find([one])[0].values.tolist() == find([other])[0].values.tolist()
+    assert find([one], 0)[0].values.tolist() == find([other], 0)[0].values.tolist()
 
 
 @pytest.mark.parametrize(
