@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from game_gym.tree import GameTree, Table, build_tree
 from game_gym.tree import InformationState as InformationState
 from game_gym.tree import Policy as Policy
 from game_gym.walk import check_size as check_size
-from task_gym.errors import check_choice
+from task_gym.errors import ArgumentError, check_choice
 
 _Tabular = dict[str, list[tuple[int, float]]]
 """A policy for OpenSpiel's algorithms: information state to (action, probability) pairs."""
@@ -141,13 +142,59 @@ def find_best_values(tree: GameTree, table: Table) -> tuple[float, float]:
     """
     if tree.has_one_level_per_state():
         edges = tree.edge_probabilities([table, table])
-        return tree.best_value(edges, 0), tree.best_value(edges, 1)
+        values = [tree.back_up(tree.best_response(edges, seat), seat, returns=True)[0] for seat in (0, 1)]
+        return float(values[0]), float(values[1])
     game, fixed = tree.variant.game, split_by_seat(tree.states, table)
     first, second = (
         pyspiel.TabularBestResponse(game, seat, fixed[1 - seat]).value_from_state(game.new_initial_state())
         for seat in (0, 1)
     )
     return float(first), float(second)
+
+
+def list_regrets(
+    variant: Variant, history: Sequence[int], seat: int, opponent: str = "random"
+) -> list[float]:
+    """Returns how much less each of a seat's moves in a game was worth than its best one there, in scores.
+
+    A move is worth what the seat scores in the mean over all that it cannot see, if it goes on with its best
+    response to the opponent.
+
+    Args:
+        variant: The game; all histories of each of its information states must have one length.
+        history: Every action of the game, chance's too.
+        seat: The seat.
+        opponent: The opponent on the other seat, as in ``evaluate``.
+
+    Raises:
+        ArgumentError: the opponent is no fixed policy, or the game has no such history.
+        SizeError: the game cannot be enumerated.
+    """
+    check_choice("opponent", opponent, tuple(OPPONENTS))
+    tree, worth = _find_best_actions(variant, seat, opponent)
+    try:
+        states, places, _ = tree.find_turns(history, seat)
+    except KeyError as error:
+        raise ArgumentError(
+            f"history: {list(history)!r:.200} was given, and the game has none like it"
+        ) from error
+    starts = tree.action_starts
+    rows = [worth[starts[state] : starts[state + 1]] for state in states]
+    if any(np.isnan(row).any() for row in rows):
+        raise ArgumentError(f"history: {list(history)!r:.200} was given, and {opponent!r} never plays so")
+    return [float(row.max() - row[place]) for row, place in zip(rows, places, strict=True)]
+
+
+@lru_cache(maxsize=8)
+def _find_best_actions(variant: Variant, seat: int, opponent: str) -> tuple[GameTree, NDArray[np.float64]]:
+    """Returns a game's tree, and what a seat's actions are worth before its best response, in scores."""
+    tree = build_tree(variant, rules=False, merge=True)
+    assert tree.has_one_level_per_state(), variant.spec.name
+    table = tree.tabulate_fixed(OPPONENTS[opponent])
+    edges = tree.best_response(tree.edge_probabilities([table, table]), seat)
+    # Moves that are not the best ones are reached too: the seat's own do not weigh what it cannot see.
+    reach = tree.reach(np.where(tree.movers[tree.parents] == seat, 1.0, edges))
+    return tree, tree.information_values(edges, seat, reach)[1]
 
 
 def uniform(texts: Sequence[str], legal: Sequence[Sequence[int]]) -> list[NDArray[np.float64]]:

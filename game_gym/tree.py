@@ -186,6 +186,28 @@ class GameTree:
             raise KeyError((node, action))
         return int(start + matches[0])
 
+    def find_turns(self, history: Iterable[int], seat: int) -> tuple[list[int], list[int], int]:
+        """Returns a seat's turns in a game, and the node where it ends.
+
+        Args:
+            history: Every action of the game, chance's too.
+            seat: The seat.
+
+        Returns:
+            The information state of each turn, its action's place among the legal ones, and the node.
+
+        Raises:
+            KeyError: an action is not possible where it was made.
+        """
+        states, places, node = list[int](), list[int](), 0
+        for action in history:
+            edge = self.find_edge(node, action)
+            if self.movers[node] == seat:
+                states.append(int(self.state_of[node]))
+                places.append(int(self.places[edge]))
+            node = int(self.children[edge])
+        return states, places, node
+
     def edges_of(self, level: slice) -> slice:
         """Returns the edges that lead from the nodes of a level."""
         return slice(self.first_edges[level.start], self.first_edges[level.stop])
@@ -277,8 +299,8 @@ class GameTree:
         nodes = np.flatnonzero(self.movers == seat)
         return _average_by_index(self.state_of[nodes], values[nodes], reach[nodes], len(self.states)), actions
 
-    def best_value(self, edges: Floats, seat: int) -> float:
-        """Returns the expected return of a seat's best response to the other's policy.
+    def best_response(self, edges: Floats, seat: int) -> Floats:
+        """Returns the probabilities of the edges if a seat plays its best response to the other's policy.
 
         All histories of an information state must have one length: ``has_one_level_per_state``.
 
@@ -303,7 +325,7 @@ class GameTree:
                 )
                 others[mine] = self._is_best(places, totals, first)
             values[level] += self._sum_edges(level, others, values)
-        return float(values[0])
+        return others
 
     def _is_best(self, places: Whole, totals: Floats, first: int) -> Floats:
         """Returns 1 for edges of the best action of their state, the first of equals, and 0 for others."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -87,16 +87,16 @@ class TreeValues:
             for episode, key in ((episode, self._find_key(episode)) for episode in episodes)
         }
         played: dict[str, set[int]] = {}
-        for walk in walks.values():
-            played.setdefault(walk.key, set()).update(walk.states)
-        for key, states in played.items():
-            self._read(key, states, step)
+        for key, states, _ in walks.values():
+            played.setdefault(key, set()).update(states)
+        for key in played:
+            self._read(key, played[key], step)
         tables = dict(self._fixed) | {(key, NEWEST): self._newest[key] for key in played}
         worth: dict[tuple[str, str, int], tuple[Floats, Floats]] = {}
         values = {}
         for episode in episodes:
             walk, other, seat = walks[episode.index], _opponent_of(episode), int(episode.info["seat"])
-            key, tree = walk.key, self._trees[walk.key]
+            key, tree = walk[0], self._trees[walk[0]]
             if (key, other) not in tables:
                 tables[key, other] = self._tabulate(tree, other)
                 if other in OPPONENTS or _policy_of(other) is not None:
@@ -162,49 +162,35 @@ def _opponent_of(episode: Episode) -> str:
     return str(episode.info.get("snapshot", NEWEST)) if opponent == SELF else opponent
 
 
-class Walk(NamedTuple):
-    """An episode's way through its game's tree: at each of its turns the information state and the action.
-
-    Attributes:
-        key: The game.
-        states: Indices of ``GameTree.states``, one a turn.
-        places: Of each action among the legal ones, likewise.
-    """
-
-    key: str
-    states: list[int]
-    places: list[int]
+Walk = tuple[str, list[int], list[int]]
+"""An episode's game, and at each of its turns the information state and the place of the action."""
 
 
 def _walk(episode: Episode, tree: GameTree, key: str) -> Walk:
-    """Returns an episode's way, after a comparison of its turns and reward with the tree's."""
-    seat, walk, node = int(episode.info["seat"]), Walk(key, [], []), 0
-    for action in episode.info["history"]:
-        edge = tree.find_edge(node, action)
-        if tree.movers[node] == seat:
-            walk.states.append(int(tree.state_of[node]))
-            walk.places.append(int(tree.places[edge]))
-        node = int(tree.children[edge])
+    """Returns an episode's way through its tree, whose turns and score must be the episode's."""
+    seat = int(episode.info["seat"])
+    states, places, node = tree.find_turns(episode.info["history"], seat)
     score = episode.total_reward if episode.truncated else float(tree.scores[node, seat])
-    if len(walk.states) != len(episode.turns) or abs(score - episode.total_reward) > TOLERANCE:
+    if len(states) != len(episode.turns) or abs(score - episode.total_reward) > TOLERANCE:
         raise InvalidValueError(
             f"ppo.advantages = 'exact': an episode of {len(episode.turns)} turns had a reward of "
-            f"{episode.total_reward:g}, and in the game's tree it has {len(walk.states)} turns and a score "
-            f"of {score:g}; allowed: games whose only reward is their score"
+            f"{episode.total_reward:g}, and in the game's tree it has {len(states)} turns and a score of "
+            f"{score:g}; allowed: games whose only reward is their score"
         )
-    return walk
+    return key, states, places
 
 
 def _find_values(
     walk: Walk, tree: GameTree, learner: Table, of_states: Floats, of_actions: Floats
 ) -> KnownValues:
     """Returns what an episode's turns were worth. One that was cut has the values of the whole game."""
+    _, states, places = walk
     starts = tree.action_starts
-    gains = [of_actions[starts[state] : starts[state + 1]] - of_states[state] for state in walk.states]
+    gains = [of_actions[starts[state] : starts[state + 1]] - of_states[state] for state in states]
     return KnownValues(
-        advantages=np.array([row[place] for row, place in zip(gains, walk.places, strict=True)]),
-        values=of_states[np.asarray(walk.states, dtype=np.int64)],
-        chances=[np.asarray(learner[state]) for state in walk.states],
+        advantages=np.array([row[place] for row, place in zip(gains, places, strict=True)]),
+        values=of_states[np.asarray(states, dtype=np.int64)],
+        chances=[np.asarray(learner[state]) for state in states],
         gains=gains,
     )
 

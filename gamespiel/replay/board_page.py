@@ -17,7 +17,7 @@ from gamespiel.measure.board.prices import Prices
 from gamespiel.measure.board.table import (
     COST_NOTE,
     describe_agent,
-    has_costs,
+    has_any,
     list_columns,
     list_labels,
     order_agents,
@@ -99,7 +99,7 @@ def _render_kind(
 ) -> Iterator[str]:
     rows = ([labels[name], *describe_agent(part, name, prices)] for name in order)
     yield _render_table(("agent", *list_columns(part)), rows)
-    if has_costs(part):
+    if has_any(part, "cost"):
         yield f"<p>{escape(COST_NOTE)}</p>"
     if part["differences"]:
         yield "<h3>Paired differences</h3><p>The intervals are right together with 95%.</p>"

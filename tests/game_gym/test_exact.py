@@ -93,6 +93,35 @@ def test_kuhn_against_first_by_hand() -> None:
     assert result.share == pytest.approx(1)
 
 
+def test_what_a_move_loses_to_the_best_one_by_hand() -> None:
+    # Seat 0 of kuhn_poker has the jack: a pass earns -1, a bet +1 or -2. It loses 1/2, an eighth in score.
+    assert exact.list_regrets(KUHN, [0, 1, 0, 1, 0], 0) == pytest.approx([1 / 8, 0])
+    # Against a bet seat 1's queen meets jack or king: to call earns 0, and to give up -1.
+    assert exact.list_regrets(KUHN, [0, 1, 1, 0], 1) == pytest.approx([1 / 4])
+    for history, opponent, said in (
+        ([0, 7], "random", "like it"),
+        ([0, 1, 0, 1, 0], "first", "never plays so"),
+    ):
+        with pytest.raises(ArgumentError, match=said):
+            exact.list_regrets(KUHN, history, 0, opponent)
+
+
+@pytest.mark.parametrize(("variant", "scale"), [(KUHN, 4), pytest.param(LEDUC_POKER, 26, marks=MORE)])
+def test_regrets_add_up_to_what_a_policy_lacks(variant: Any, scale: int) -> None:
+    tree = build_tree(variant, rules=False)
+    reach, result = tree.reach(tree.uniform_edges()), evaluate(variant, uniform, rules=False)
+    lacking = [0.0, 0.0]
+    for leaf in np.flatnonzero(tree.movers == TERMINAL):
+        history, node = [], leaf
+        while node:  # edge k leads to node k + 1
+            history.append(int(tree.actions[node - 1]))
+            node = tree.parents[node - 1]
+        for seat in (0, 1):
+            lacking[seat] += reach[leaf] * sum(exact.list_regrets(variant, history[::-1], seat))
+    gaps = [(best - value) / scale for best, value in zip(result.best, result.values, strict=True)]
+    assert lacking == pytest.approx(gaps, abs=1e-12)
+
+
 def test_information_states_are_the_environments_prompts() -> None:
     for rules in (True, False):
         states = {(s.seat, s.text): s.legal for s in build_tree(LEDUC_POKER, rules).states}

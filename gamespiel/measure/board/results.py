@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from game_gym.exact import OPPONENTS, list_regrets
+from game_gym.task import encode
 from gamespiel.measure.board.agents import explain_absence, list_tasks
-from gamespiel.measure.board.benchmark import GAMES, SCALES, TASK_NAMES, TRACE
+from gamespiel.measure.board.benchmark import GAMES, SCALES, TASK_NAMES, TRACE, load_task
 from gamespiel.measure.board.file import TOKENS, Board
 from gamespiel.measure.differences import Column, compare_columns, finish_family, pool_differences
 from gamespiel.measure.journal import Row
 from gamespiel.measure.means import Estimate, estimate_mean, pool_equally
 from gamespiel.measure.ratings import rate_games
+from task_gym.errors import ArgumentError
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "games": GAMES,
@@ -24,6 +28,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 """The parts of a board: each has ratings and a mean of its own, in which its tasks have the same weight."""
 
 BOUNDS = (0.0, 1.0)
+
+SOLVED = "leduc_poker"
+"""The game whose tree is small enough to value every move against a policy that is known."""
 
 MOST_FAULTS = 0.05
 """The share of an agent's deals that may be left out for faults, and one may in any case."""
@@ -116,9 +123,20 @@ def _summarize_agent(
     costs = [row["cost"] for task in tasks for deal in deals.get(task, []) for row in deal if "cost" in row]
     if costs:
         summary["cost"] = _sum_costs(costs)
+    if regrets := list(_list_regrets(deals.get(SOLVED, []))) if SOLVED in tasks else []:
+        summary["regret"] = {"mean": math.fsum(regrets) / len(regrets), "moves": len(regrets)}
     if pooled:
         summary |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, tasks, deals)}
     return summary
+
+
+def _list_regrets(deals: Sequence[Sequence[Row]]) -> Iterator[float]:
+    """Yields what each of an agent's moves against an opponent of known policy lost to the best one."""
+    variant = load_task(encode(SOLVED, 0)).variant
+    for row in (row for rows in deals for row in rows):
+        if row["opponent"] in OPPONENTS and row["history"] is not None:
+            with suppress(ArgumentError):  # a stranger's history may be no game: verify says so
+                yield from list_regrets(variant, row["history"], row["seat"], row["opponent"])
 
 
 def _sum_costs(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -17,8 +17,9 @@ NOTE = (
     "is right however often the board is read; a deal is one value. missing: deals of the plan that do not "
     "count, since they or earlier ones were not played, or taken away. rating: Elo points from the scores "
     "against the anchors, whose ratings are fixed (random has 0), mean over the games, with a 95% interval "
-    "from resampled deals; an agent with one deal of a game has none. Scores and "
-    "ratings of agents that entered other tasks are not alike: see the paired differences."
+    "from resampled deals; an agent with one deal of a game has none. regret: what a move in leduc_poker "
+    "against random lost to the best one there, in scores. Scores and ratings of agents "
+    "that entered other tasks are not alike: see the paired differences."
 )
 """Printed below the tables."""
 
@@ -45,7 +46,7 @@ def print_board(console: Console, data: Mapping[str, Any], prices: Prices) -> No
                 table.add_row(Text(labels[name]), *describe_agent(part, name, prices))
             console.print(table)
     console.print(Text(NOTE))
-    if any(map(has_costs, data["results"].values())):
+    if any(has_any(part, "cost") for part in data["results"].values()):
         console.print(Text(COST_NOTE))
 
 
@@ -73,14 +74,15 @@ def format_rating(rating: Mapping[str, Any] | None) -> tuple[str, str]:
 
 
 def list_columns(part: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the heads of a part's columns; that of costs if an agent has any."""
-    costs = ("cost per\nepisode",) if has_costs(part) else ()
-    return ("score", "rating", "95%", "tasks", "deals\nper task", "episodes", *costs)
+    """Returns the heads of a part's columns; those of regrets and costs if an agent has any."""
+    regrets = ("regret\nper move",) if has_any(part, "regret") else ()
+    costs = ("cost per\nepisode",) if has_any(part, "cost") else ()
+    return ("score", "rating", "95%", *regrets, "tasks", "deals\nper task", "episodes", *costs)
 
 
-def has_costs(part: Mapping[str, Any]) -> bool:
-    """Returns whether an agent of a part is a model behind an endpoint, which costs something."""
-    return any("cost" in summary for summary in part["agents"].values())
+def has_any(part: Mapping[str, Any], key: str) -> bool:
+    """Returns whether an agent of a part has a "regret", or a "cost" as models behind endpoints have."""
+    return any(key in summary for summary in part["agents"].values())
 
 
 def describe_agent(part: Mapping[str, Any], name: str, prices: Prices) -> Sequence[str]:
@@ -90,11 +92,17 @@ def describe_agent(part: Mapping[str, Any], name: str, prices: Prices) -> Sequen
     entered = [cell for cell in summary["tasks"].values() if "refused" not in cell]
     deals = sorted({cell["deals"] for cell in entered})
     faults = sum(cell["faults"] for cell in entered)
-    costs = (_describe_cost(summary.get("cost"), prices.get(name)),) if has_costs(part) else ()
+    costs = (_describe_cost(summary.get("cost"), prices.get(name)),) if has_any(part, "cost") else ()
+    regrets = (
+        (f"{summary['regret']['mean']:.3f}" if "regret" in summary else "-",)
+        if has_any(part, "regret")
+        else ()
+    )
     return (
         f"{summary['score']:.3f}\n{summary['low']:.2f} … {summary['high']:.2f}",
         rating,
         interval,
+        *regrets,
         f"{summary['tasks_played']}/{len(entered)} of {len(summary['tasks'])}",
         (f"{deals[0]}" if len(deals) == 1 else f"{deals[0]} … {deals[-1]}")
         + (f"\n{summary['missing']} missing" if summary["missing"] else ""),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from game_gym.exact import list_regrets
 from game_gym.games import TABLE
 from gamespiel.cli import main
 from gamespiel.errors import InvalidValueError
@@ -291,6 +292,16 @@ def test_faults_above_a_small_share_are_losses(board: Path) -> None:
         rows = summarize(data)["games"]["agents"]["first"]["tasks"]
         counts.append([(rows[task]["deals"], rows[task]["faults"]) for task in ("leduc_poker", "goofspiel")])
     assert counts == [[(2, 0), (1, 1)], [(2, 1), (2, 1)]]
+
+
+def test_moves_are_compared_with_the_best_ones(board: Path) -> None:
+    data = read(board)
+    for number, name in enumerate(AGENTS):
+        rows = [row for row in find_rows(data, number, "leduc_poker") if row["opponent"] == "random"]
+        variant = load_task(rows[0]["task_id"]).variant
+        losses = [loss for row in rows for loss in list_regrets(variant, row["history"], row["seat"])]
+        expected = {"mean": pytest.approx(sum(losses) / len(losses)), "moves": len(losses)}
+        assert data["results"]["games"]["agents"][name]["regret"] == expected
 
 
 def test_tables_show_what_plays_under_a_name(board: Path) -> None:
