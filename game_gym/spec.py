@@ -72,6 +72,8 @@ class GameSpec:
         state_key: A state to what tells it from others: where keys are equal, the same actions, texts and
             ends follow, whatever was played before. Batches compute what each key shows once. None where
             only the sequence of actions decides, or where there are too many keys to be kept.
+        slow_deal: Whether OpenSpiel takes long to deal, and all chance comes before the first turn: deals are
+            then kept, for the next time that their seed is played.
         notation: How an action is written, as "Pass or Bet.": prompts without the list of legal actions say
             it. "" if it is not known.
 
@@ -94,6 +96,7 @@ class GameSpec:
     show: Callable[[State], str] | None = None
     may_strand: Callable[[Params], bool] = lambda params: False
     state_key: Callable[[State], Hashable] | None = None
+    slow_deal: bool = False
     notation: str = ""
 
     def __post_init__(self) -> None:
@@ -112,6 +115,7 @@ def _is_optional(value: object) -> bool:
 
 
 _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "slow_deal": ("True or False", lambda value: isinstance(value, bool)),
     "notation": ("a text, as 'Pass or Bet.'", lambda value: isinstance(value, str)),
     "rules": (
         "a function of the parameters that returns the rules, as lambda params: 'Take a stick.'",

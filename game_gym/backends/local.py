@@ -61,6 +61,21 @@ class Match:
     root: Any = None
 
 
+def _draw(state: State, chance: Stream) -> None:
+    """Makes a move of chance."""
+    actions, probabilities = zip(*state.chance_outcomes(), strict=True)
+    state.apply_action(actions[chance.weighted(probabilities)])
+
+
+@lru_cache(maxsize=64)
+def _deal(variant: Variant, seed: int) -> State:
+    """Returns the state after the moves of chance with which a game begins."""
+    state, chance = variant.game.new_initial_state(), Stream(seed)
+    while state.current_player() == CHANCE:
+        _draw(state, chance)
+    return state
+
+
 class LocalBackend:
     """Plays OpenSpiel games: chance, simultaneous moves and one bot per opposing seat.
 
@@ -116,7 +131,10 @@ class LocalBackend:
 
     def _begin(self, task: Task, seed: int, opponent: str, seat: int | None) -> None:
         self._prepare(task.variant, seed, opponent, seat)
-        self._enter(task.variant.game.new_initial_state())
+        if task.variant.spec.slow_deal:
+            self._enter(_deal(task.variant, self._protocol.chance(seed)).clone())
+        else:
+            self._enter(task.variant.game.new_initial_state())
 
     def _prepare(self, variant: Variant, seed: int, opponent: str, seat: int | None) -> Match:
         """Sets everything but the state for an episode."""
@@ -226,8 +244,7 @@ class LocalBackend:
         state, bots, views = self.state, self._match.bots, self._match.views
         while (player := state.current_player()) != TERMINAL:
             if player == CHANCE:
-                actions, probabilities = zip(*state.chance_outcomes(), strict=True)
-                state.apply_action(actions[self._require_chance().weighted(probabilities)])
+                _draw(state, self._require_chance())
             elif player == SIMULTANEOUS:
                 legal = state.legal_actions(self._seat) if bots else self._open_choice()
                 if legal:

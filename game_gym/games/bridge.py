@@ -91,6 +91,7 @@ def _hand(cards: Sequence[int]) -> str:
 
 SPEC = GameSpec(
     name="bridge",
+    slow_deal=True,  # OpenSpiel solves each for the play of all contracts, in a quarter of a second
     notation="a bid of level and suit, as 1♣ or 3NT; or Pass, Dbl or RDbl.",
     rules=rules,
     describe=describe,
