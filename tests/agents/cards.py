@@ -115,7 +115,8 @@ class Seen:
 
 def _weigh(tensor: OnCard) -> None:
     """Counts a tensor's memory until the last tensor that has it is gone."""
-    where, size = _find_memory(tensor.host), tensor.host.untyped_storage().nbytes()
+    memory = tensor.host.untyped_storage()
+    where, size = memory.data_ptr(), memory.nbytes()
     Seen.held += 0 if Seen._owners[where] else size
     Seen._owners[where] += 1
     Seen.peak = max(Seen.peak, Seen.held)
@@ -162,10 +163,6 @@ def _reading_when_loaded() -> Iterator[None]:
     check_base = policy_module.check_base
     with mock.patch.object(policy_module, "check_base", check):
         yield
-
-
-def _find_memory(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
 
 
 class _Stream:

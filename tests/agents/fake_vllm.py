@@ -149,7 +149,11 @@ class FakeVllm:
             raise Refusal(400, f"The lora adapter '{name}' has already been loaded.")
         if not folder.is_dir():
             raise Refusal(404, f"Loading lora {name} failed: No adapter found for {folder}")
-        settings, tensors = read_adapters(folder)
+        settings = json.loads((folder / "adapter_config.json").read_text())
+        tensors = {
+            key.removesuffix(".weight") + ".default.weight": tensor
+            for key, tensor in load_file(folder / "adapter_model.safetensors").items()
+        }
         if settings["r"] > self.max_lora_rank:
             raise Refusal(
                 500, f"LoRA rank {settings['r']} is greater than max_lora_rank {self.max_lora_rank}."
@@ -388,10 +392,3 @@ def playing_itself(**more: Any) -> LLMPPO:
 
 def answers_of(model: LLMPPO) -> list[Any]:
     return [(decision.prompt, decision.tokens) for decision in model.rollout_buffer.decisions]
-
-
-def read_adapters(folder: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """Returns the settings and the tensors, by the names of a PEFT model's parameters, of a version."""
-    tensors = load_file(folder / "adapter_model.safetensors")
-    settings: Mapping[str, Any] = json.loads((folder / "adapter_config.json").read_text())
-    return settings, {key.removesuffix(".weight") + ".default.weight": t for key, t in tensors.items()}

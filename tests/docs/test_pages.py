@@ -202,12 +202,6 @@ def test_all_commands_of_a_page_run_in_order(
         assert program == ("python" if first.endswith(".py") else "gamespiel")
 
 
-def find_unknown_targets(text: str) -> list[str]:
-    """Returns the targets in ``make TARGET`` that the Makefile lacks."""
-    makefile, targets = read("Makefile"), re.findall(r"\bmake (\w[\w-]*)", text)
-    return [name for name in targets if not re.search(rf"^{name}:", makefile, re.MULTILINE)]
-
-
 DEVELOPERS = ["AGENTS.md", ".github/CONTRIBUTING.md", ".github/RELEASE.md", "docs/llms.txt"]
 
 
@@ -226,7 +220,8 @@ def test_paths_links_and_targets_of_a_page_are_there(page: str) -> None:
     missing += [path for path in linked if not ((ROOT / page).parent / path).exists()]
     assert missing == []
     code = re.findall(r"`[^`]*`|```.*?```", whole if page in DEVELOPERS else text, re.DOTALL)
-    assert find_unknown_targets("".join(code)) == []
+    targets, makefile = re.findall(r"\bmake (\w[\w-]*)", "".join(code)), read("Makefile")
+    assert [name for name in targets if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     headings = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
     assert [anchor for anchor in re.findall(r"\]\(#([\w-]+)\)", text) if anchor not in headings] == []

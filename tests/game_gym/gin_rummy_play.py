@@ -43,13 +43,8 @@ def choose_melds(state: Any, rng: random.Random) -> int:
         return STOCK
     if legal[0] < UPCARD and PASS not in legal and rng.random() < 0.85:
         seat = state.current_player()
-        return min(legal, key=lambda action: _least_after(state, action, seat))
+        return min(legal, key=lambda action: int(state.child(action).deadwood()[seat]))
     return rng.choice(legal)
-
-
-def _least_after(state: Any, action: int, seat: int) -> int:
-    least: int = state.child(action).deadwood()[seat]
-    return least
 
 
 def deal(game: Any, *cards: str) -> Any:

@@ -147,12 +147,6 @@ class StartsAt:
         return CHESS.new_initial_state(self._fen)
 
 
-def play_chess(moves: str, fen: str = "") -> Any:
-    """Makes moves by both rules; returns OpenSpiel's state."""
-    state = CHESS.new_initial_state(fen) if fen else CHESS.new_initial_state()
-    return follow(chess, state, moves, lambda state, move: state.parse_move_to_action(move))[0]
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_games_of_chess(seed: int) -> None:
     assert check_game(chess, CHESS, seed) > 0
@@ -206,5 +200,7 @@ ENDS = [
 
 @pytest.mark.parametrize(("moves", "fen", "first_return"), ENDS)
 def test_ends_of_chess(moves: str, fen: str, first_return: float | None) -> None:
-    state = play_chess(moves, fen)
+    """Moves are made by both rules; what is looked at is OpenSpiel's state."""
+    state = CHESS.new_initial_state(fen) if fen else CHESS.new_initial_state()
+    state = follow(chess, state, moves, lambda state, move: state.parse_move_to_action(move))[0]
     assert (state.returns()[0] if state.is_terminal() else None) == first_return

@@ -114,10 +114,6 @@ PLAIN = pyspiel.load_game("backgammon")
 SEEDS = range(18)
 
 
-def is_again(state: pyspiel.State) -> bool:
-    return "Extra turn: 1" in state.to_string()
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_games_are_openspiels(seed: int) -> None:
     assert check_game(backgammon, FULL, seed) > 50
@@ -141,13 +137,14 @@ def test_a_game_ends_with_its_last_turn(most: int) -> None:
         *_, last = walk(game, seed)
         assert last.returns() == [0.0, 0.0]
         assert sum(move.player >= 0 for move in last.full_history()) >= most + 1
-        in_half += is_again(last)
+        in_half += "Extra turn: 1" in last.to_string()
     assert in_half > 0 or most == 0  # the first roll is no double
 
 
 def test_draws_are_uniform() -> None:
     opening = FULL.new_initial_state()
-    for roll in (opening, opening.child(7), next(state for state in walk(FULL, 0) if is_later_roll(state))):
+    later = next(roll for roll in walk(FULL, 0) if roll.is_chance_node() and roll.move_number() > 0)
+    for roll in (opening, opening.child(7), later):
         check_draws(backgammon, roll, 8000)
     # In these games there are turns in which no checker can move or only one, by the higher die, the lower or
     # half of a double; in which two are on the bar, or one to three outside; and with more than 120 actions.
@@ -155,7 +152,3 @@ def test_draws_are_uniform() -> None:
         for state in walk(FULL, seed):
             if state.current_player() >= 0:
                 check_draws(backgammon, state, 1000 * len(state.legal_actions()))
-
-
-def is_later_roll(state: pyspiel.State) -> bool:
-    return state.is_chance_node() and state.move_number() > 0

@@ -40,14 +40,14 @@ SESSION: list[dict[str, Any]] = json.loads((DATA / "affinetes_session.json").rea
 HEAD = "Legal Actions:\n"
 
 
-def recorded_name(game: dict[str, Any]) -> str:
-    return f"{game['protocol']}-{game['opponent']}-{game['task_id']}-{game['seed']}"
-
-
 @pytest.mark.parametrize(
     "game",
     [
-        pytest.param(game, id=recorded_name(game), marks=MORE if game["protocol"] == "evaluate" else [])
+        pytest.param(
+            game,
+            id="-".join(str(game[key]) for key in ("protocol", "opponent", "task_id", "seed")),
+            marks=MORE if game["protocol"] == "evaluate" else [],
+        )
         for game in GAMES
     ],
 )

@@ -68,12 +68,17 @@ def test_the_address_keeps_the_search_that_was_asked_for() -> None:
     assert env.reset(seed=5, options={"task_id": 0, "opponent": "open"})[1]["opponent"] == "open"
 
 
-@pytest.mark.parametrize("search", ["mcts:1", "mcts-python:4x0", "ismcts:many"])
+@pytest.mark.parametrize(
+    "search",
+    ["mcts:1", "mcts-python:4x0", "ismcts:many"]
+    + [f"mcts:{text}" for text in ("1x1", "5x", "x5", "5x5x5", "-5", "5.0", "٥", "9" * 10)],
+)
 def test_a_budget_that_cannot_be_read_is_refused_where_random_would_play(search: str) -> None:
     name, _, argument = search.partition(":")
-    with pytest.raises(OpponentError, match=f"'{argument}'.*{name}:SIMSxROLLOUTS"):
+    said = f"'{argument}'.*{name}:SIMSxROLLOUTS with whole numbers of at least 2, 1 and of at most 9 digits"
+    with pytest.raises(OpponentError, match=said):
         make(task_id=0, opponent=search)
-    with pytest.raises(OptionError, match=f"'{argument}'.*{name}:SIMSxROLLOUTS"):
+    with pytest.raises(OptionError, match=said):
         make(task_id=0).reset(options={"opponent": search})
 
 

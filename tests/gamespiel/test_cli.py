@@ -266,9 +266,8 @@ def test_pages_are_large_and_threads_spin_if_cores_are_free_unless_the_user_says
 @pytest.mark.parametrize("script", ["train.py", "eval.py"])
 def test_outside_the_environment_it_says_how_to_enter(script: str) -> None:
     """-S leaves out what is installed."""
-    root = Path(__file__).parents[2]
     result = subprocess.run(
-        [sys.executable, "-S", "-E", root / script], capture_output=True, text=True, cwd="/", check=False
+        [sys.executable, "-S", "-E", ROOT / script], capture_output=True, text=True, cwd="/", check=False
     )
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == "gymnasium is not installed here; run: make setup && . .venv/bin/activate\n"

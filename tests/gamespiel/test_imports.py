@@ -63,20 +63,13 @@ SMALL = [
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(here: Path, registries: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A current folder with a user's module, which nothing has imported yet."""
-    import game_gym.opponents  # noqa: F401  (registers the built-in ones, before the registry is copied)
-
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
-    (tmp_path / "mine.py").write_text(MINE)
-    before = dict(DECLARED)
-    forget(monkeypatch)
-    yield tmp_path
+    (here / "mine.py").write_text(MINE)
+    yield here
     for name in ("mine", "other", "bad"):
         sys.modules.pop(name, None)
-    DECLARED.clear()
-    DECLARED.update(before)
 
 
 def forget(patch: pytest.MonkeyPatch) -> None:

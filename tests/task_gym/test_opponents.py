@@ -12,7 +12,6 @@ from task_gym.opponents import (
     find_opponent,
     make_opponent,
     opponent_names,
-    parse_counts,
     register_opponent,
 )
 
@@ -89,12 +88,3 @@ def test_what_lacks_a_method_is_refused() -> None:
     register_opponent("made", lambda seating: Forgetful(seating))  # type: ignore[arg-type, return-value]
     with pytest.raises(OpponentError, match=rf"opponent 'made': <.*Forgetful object.* {lacks}"):
         make_opponent("made", "game", "spec", 0)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "x", "1", "1x1", "5x0", "5x", "x5", "5x5x5", "-5", "5.0", "٥", "9" * 10]
-)
-def test_bad_counts_are_named(text: str) -> None:
-    allowed = "allowed: usage with whole numbers of at least 2, 1 and of at most 9 digits"
-    with pytest.raises(OpponentError, match=allowed):
-        parse_counts(text, "x", "usage", (2, 1))

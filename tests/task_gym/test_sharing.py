@@ -14,7 +14,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -205,14 +204,10 @@ def test_a_killed_owner_gives_a_clear_error(tmp_path: Path) -> None:
         pickle.loads(pickle.dumps(shared)).draw()
 
 
-def wrap_tenths(stages: SharedSampler, failures: SharedSampler) -> Any:
-    return FailureReplay(Curriculum(Tenths(), stages), failures)
-
-
 def test_gymnasiums_processes_share_one() -> None:
     mine, failures = stages(window=20), Failures()
     with share(mine) as one, share(failures) as two:
-        makes = [partial(wrap_tenths, one, two)] * 3
+        makes = [lambda: FailureReplay(Curriculum(Tenths(), one), two)] * 3
         with closing(gym.vector.AsyncVectorEnv(makes, shared_memory=False)) as vector:
             vector.reset()
             # Twelve episodes in each of three: a step of play, one of reset.

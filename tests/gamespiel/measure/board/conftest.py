@@ -42,6 +42,13 @@ def play(path: Path, *names: str, **options: Any) -> dict[str, Any]:
     return play_board(BoardOptions(path, names, **options), Console(quiet=True))
 
 
+def play_small(path: Path, *names: str, **options: Any) -> Path:
+    with pytest.MonkeyPatch.context() as patch:  # later tests have the whole benchmark again
+        shrink(patch)
+        play(path, *names, **options)
+    return path
+
+
 def read(path: Path) -> dict[str, Any]:
     return parse_board(read_bytes(path), str(path))
 
@@ -69,22 +76,14 @@ def find_rows(data: dict[str, Any], agent: int, task: str) -> list[dict[str, Any
 
 @pytest.fixture(scope="session")
 def baselines_board(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The board of three baselines, two deals of each task. Later tests have the whole benchmark again."""
-    with pytest.MonkeyPatch.context() as patch:
-        shrink(patch)
-        path = tmp_path_factory.mktemp("board") / "board.json"
-        play(path, *AGENTS, rounds=2)
-    return path
+    """The board of three baselines, two deals of each task."""
+    return play_small(tmp_path_factory.mktemp("board") / "board.json", *AGENTS, rounds=2)
 
 
 @pytest.fixture(scope="session")
 def models_board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The board of the embedded model, one deal of each task that it can play."""
-    with pytest.MonkeyPatch.context() as patch:
-        shrink(patch)
-        path = tmp_path_factory.mktemp("board") / "board.json"
-        play(path, "tiny=model:tiny")
-    return path
+    return play_small(tmp_path_factory.mktemp("board") / "board.json", "tiny=model:tiny")
 
 
 @pytest.fixture
