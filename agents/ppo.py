@@ -77,7 +77,8 @@ class LLMPPO(EpisodeAlgorithm):
         starts: Chooses the episodes' tasks, opponents and seeds; None leaves them to the environments and
             the run's seed. Checkpoints have its state.
         seed: Seed of the run.
-        find_values: Finds advantages without the critic; None for ``gae``. Checkpoints have its state.
+        find_values: Finds advantages without the critic; None for ``gae``. Checkpoints have its state, and
+            ``load`` returns a learner without it.
         ranks: The processes that learn together, each with such an object; one alone if left out.
         **changes: Single hyper-parameters, such as ``batch_size=64``.
 
@@ -278,7 +279,7 @@ class LLMPPO(EpisodeAlgorithm):
         # Find the advantages: from the critic's values, or from what is known without it.
         played = [episode for episode in episodes if not episode.fault]
         buffer.fill(played, numbers.cut_penalty)
-        known = None if self.find_values is None else self.find_values(played, self.step)
+        known = None if self.find_values is None else self.find_values(played)
         buffer.compute_returns_and_advantage(known)
         if known:
             buffer.merge_turns(known, all_actions=numbers.all_actions, floor=numbers.action_floor)
@@ -396,6 +397,8 @@ class LLMPPO(EpisodeAlgorithm):
             self.magnet.snapshot = None
         if self.average is not None:
             self.average.snapshot = None
+        if self.find_values is not None:
+            self.find_values.load_state_dict({})
         if self.self_play is not None:
             self.self_play.forget_members(self.policy.sampler)
             self.self_play = SelfPlay(self.self_play.settings)

@@ -158,7 +158,7 @@ def list_regrets(
     """Returns how much less each of a seat's moves in a game was worth than its best one there, in scores.
 
     A move is worth what the seat scores in the mean over all that it cannot see, if it goes on with its best
-    response to the opponent.
+    response to the opponent. A game that ends where the seat is to move was given up there, for a score of 0.
 
     Args:
         variant: The game; all histories of each of its information states must have one length.
@@ -167,22 +167,25 @@ def list_regrets(
         opponent: The opponent on the other seat, as in ``evaluate``.
 
     Raises:
-        ArgumentError: the opponent is no fixed policy, or the game has no such history.
+        ArgumentError: the opponent is no fixed policy, or the game has no such seat or history.
         SizeError: the game cannot be enumerated.
     """
     check_choice("opponent", opponent, tuple(OPPONENTS))
+    check_choice("seat", seat, (0, 1))
     tree, worth = _find_best_actions(variant, seat, opponent)
     try:
-        states, places, _ = tree.find_turns(history, seat)
+        states, places, node = tree.find_turns(history, seat)
     except KeyError as error:
         raise ArgumentError(
             f"history: {list(history)!r:.200} was given, and the game has none like it"
         ) from error
-    starts = tree.action_starts
-    rows = [worth[starts[state] : starts[state + 1]] for state in states]
+    starts, gave_up = tree.action_starts, bool(tree.movers[node] == seat)
+    visited = [*states, int(tree.state_of[node])] if gave_up else states
+    rows = [worth[starts[state] : starts[state + 1]] for state in visited]
     if any(np.isnan(row).any() for row in rows):
         raise ArgumentError(f"history: {list(history)!r:.200} was given, and {opponent!r} never plays so")
-    return [float(row.max() - row[place]) for row, place in zip(rows, places, strict=True)]
+    scores = [*(row[place] for row, place in zip(rows, places, strict=False)), *([0.0] if gave_up else [])]
+    return [float(row.max() - score) for row, score in zip(rows, scores, strict=True)]
 
 
 @lru_cache(maxsize=8)

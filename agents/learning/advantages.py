@@ -35,14 +35,14 @@ class KnownValues(NamedTuple):
 class FindValues(Protocol):
     """What finds advantages without the critic."""
 
-    def __call__(self, episodes: Sequence[Episode], step: int) -> Mapping[int, KnownValues]:
+    def __call__(self, episodes: Sequence[Episode]) -> Mapping[int, KnownValues]:
         """Returns what is known of each of a step's episodes without faults, by its index."""
 
     def state_dict(self) -> dict[str, Floats]:
         """Returns what it keeps from step to step, which checkpoints have."""
 
     def load_state_dict(self, state: Mapping[str, Floats]) -> None:
-        """Goes on with what ``state_dict`` returned; with {} it begins anew."""
+        """Goes on with what ``state_dict`` returned, or raises ValueError; with {} it begins anew."""
 
 
 def gae(

@@ -380,6 +380,8 @@ def load_weights(model: LLMPPO, checkpoint: Path) -> None:
         _put_learner(model, checkpoint / SNAPSHOTS, model.step)
     except UNREADABLE as error:
         raise CheckpointError(f"checkpoint: {str(checkpoint)!r} cannot be read: {error}") from error
+    if model.find_values is not None:
+        model.find_values.load_state_dict({})
 
 
 def _load_moments(model: LLMPPO, checkpoint: Path) -> None:

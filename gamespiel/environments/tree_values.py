@@ -74,9 +74,11 @@ class TreeValues:
         self._trees, self._policy, self._conversing = trees, policy, conversing
         self._share = share
         self._fixed: dict[tuple[str, str], Table] = {}
+        self._snapshots: dict[tuple[str, str], Table] = {}  # those that played in the last step
         self._newest: dict[str, list[list[float]]] = {}  # the learner, as it was when each state was read
+        self._next: dict[str, int] = {}  # the first state of the part that is read next
 
-    def __call__(self, episodes: Sequence[Episode], step: int) -> Mapping[int, KnownValues]:
+    def __call__(self, episodes: Sequence[Episode]) -> Mapping[int, KnownValues]:
         """Returns each episode's advantages, in scores.
 
         Raises:
@@ -90,52 +92,76 @@ class TreeValues:
         for key, states, _ in walks.values():
             played.setdefault(key, set()).update(states)
         for key in played:
-            self._read(key, played[key], step)
-        tables = dict(self._fixed) | {(key, NEWEST): self._newest[key] for key in played}
+            self._read(key, played[key])
+        tables: dict[tuple[str, str], Table] = {(key, NEWEST): self._newest[key] for key in played}
         worth: dict[tuple[str, str, int], tuple[Floats, Floats]] = {}
         values = {}
         for episode in episodes:
             walk, other, seat = walks[episode.index], _opponent_of(episode), int(episode.info["seat"])
             key, tree = walk[0], self._trees[walk[0]]
             if (key, other) not in tables:
-                tables[key, other] = self._tabulate(tree, other)
-                if other in OPPONENTS or _policy_of(other) is not None:
-                    self._fixed[key, other] = tables[key, other]
+                tables[key, other] = self._find_table(key, other)
             learner, against = tables[key, NEWEST], tables[key, other]
             if (key, other, seat) not in worth:
                 edges = tree.edge_probabilities([learner, against] if seat == 0 else [against, learner])
                 worth[key, other, seat] = tree.information_values(edges, seat)
             values[episode.index] = _find_values(walk, tree, learner, *worth[key, other, seat])
+        self._snapshots = {place: table for place, table in self._snapshots.items() if place in tables}
         return values
 
     def state_dict(self) -> dict[str, Floats]:
-        """Returns each game's probabilities one after the other; nothing if every step reads all."""
+        """Returns each game's probabilities one after the other, and the first state that is read next.
+
+        There is nothing if every step reads all.
+        """
         if self._share == 1:
             return {}
-        return {
+        rows = {
             key: np.concatenate([np.asarray(row) for row in table]) for key, table in self._newest.items()
         }
+        return rows | {f"{key} next": np.array([float(self._next[key])]) for key in rows}
 
     def load_state_dict(self, state: Mapping[str, Floats]) -> None:
-        """Goes on with such probabilities. A game without them, or with others' shape, is read whole."""
-        self._newest = {}
-        for key, tree in self._trees.items():
-            starts = tree.action_starts
-            if key in state and len(state[key]) == starts[-1]:
-                self._newest[key] = [row.tolist() for row in np.split(state[key], starts[1:-1])]
+        """Goes on with such probabilities. A game without them, or with others' shape, is read whole.
 
-    def _read(self, key: str, played: set[int], step: int) -> None:
-        """Reads the policy in the states that were played, and in this step's part of the others."""
+        Raises:
+            ValueError: they are no probabilities.
+        """
+        self._newest, self._snapshots = {}, {}
+        for key, tree in self._trees.items():
+            starts, rows = tree.action_starts, state.get(key, np.zeros(0))
+            if len(rows) != starts[-1]:
+                continue
+            if not (rows.min() >= 0 and np.allclose(np.add.reduceat(rows, starts[:-1]), 1)):  # NaN is neither
+                raise ValueError(f"{key}: the numbers of ppo.tree_share are no probabilities")
+            self._newest[key] = [row.tolist() for row in np.split(rows, starts[1:-1])]
+            self._next[key] = int(state[f"{key} next"][0]) % len(tree.states)
+
+    def _read(self, key: str, played: set[int]) -> None:
+        """Reads the policy in the states that were played, and in the next part of all."""
         tree, count = self._trees[key], len(self._trees[key].states)
         distribution: Policy = partial(self._policy.distribution, adapters=NEWEST)
         if self._share == 1 or key not in self._newest:
-            self._newest[key] = tree.tabulate(distribution, self._conversing)
+            self._newest[key], self._next[key] = tree.tabulate(distribution, self._conversing), 0
             return
-        first, end = (int(number * self._share * count) for number in (step, step + 1))
+        first = self._next[key]
+        end = first + math.ceil(self._share * count)
+        self._next[key] = end % count
         # In the order of the walk, in which neighbours' prompts have the longest common beginnings.
         numbers = sorted({*played, *(number % count for number in range(first, end))})
         for number, row in zip(numbers, tree.tabulate(distribution, self._conversing, numbers), strict=True):
             self._newest[key][number] = row
+
+    def _find_table(self, key: str, player: str) -> Table:
+        """Returns the table of an opponent or a snapshot, which is read once."""
+        kept = self._fixed if self._is_fixed(player) else self._snapshots
+        if (key, player) not in kept:
+            kept[key, player] = self._tabulate(self._trees[key], player)
+        return kept[key, player]
+
+    @staticmethod
+    def _is_fixed(player: str) -> bool:
+        return player in OPPONENTS or _policy_of(player) is not None
 
     def _find_key(self, episode: Episode) -> str:
         """Returns the key of an episode's game."""

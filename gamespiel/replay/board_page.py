@@ -16,6 +16,7 @@ from gamespiel.measure.board.episodes import open_choices
 from gamespiel.measure.board.prices import Prices
 from gamespiel.measure.board.table import (
     COST_NOTE,
+    NOTE,
     describe_agent,
     has_any,
     list_columns,
@@ -99,6 +100,7 @@ def _render_kind(
 ) -> Iterator[str]:
     rows = ([labels[name], *describe_agent(part, name, prices)] for name in order)
     yield _render_table(("agent", *list_columns(part)), rows)
+    yield f"<p>{escape(NOTE)}</p>"
     if has_any(part, "cost"):
         yield f"<p>{escape(COST_NOTE)}</p>"
     if part["differences"]:

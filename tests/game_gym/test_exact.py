@@ -98,26 +98,24 @@ def test_what_a_move_loses_to_the_best_one_by_hand() -> None:
     assert exact.list_regrets(KUHN, [0, 1, 0, 1, 0], 0) == pytest.approx([1 / 8, 0])
     # Against a bet seat 1's queen meets jack or king: to call earns 0, and to give up -1.
     assert exact.list_regrets(KUHN, [0, 1, 1, 0], 1) == pytest.approx([1 / 4])
-    for history, opponent, said in (
-        ([0, 7], "random", "like it"),
-        ([0, 1, 0, 1, 0], "first", "never plays so"),
-    ):
+    # The king is given up before its first move: a bet would have earned +1 or +2, a score of 7/8.
+    assert exact.list_regrets(KUHN, [2, 1], 0) == pytest.approx([7 / 8])
+    no_game, never_bet, no_seat = ([0, 7], 0, "random"), ([0, 1, 0, 1, 0], 0, "first"), ([0, 1], 5, "random")
+    for arguments, said in ((no_game, "like it"), (never_bet, "never plays so"), (no_seat, "seat")):
         with pytest.raises(ArgumentError, match=said):
-            exact.list_regrets(KUHN, history, 0, opponent)
+            exact.list_regrets(KUHN, *arguments)
 
 
 @pytest.mark.parametrize(("variant", "scale"), [(KUHN, 4), pytest.param(LEDUC_POKER, 26, marks=MORE)])
 def test_regrets_add_up_to_what_a_policy_lacks(variant: Any, scale: int) -> None:
-    tree = build_tree(variant, rules=False)
-    reach, result = tree.reach(tree.uniform_edges()), evaluate(variant, uniform, rules=False)
-    lacking = [0.0, 0.0]
+    tree, lacking = build_tree(variant, rules=False), [0.0, 0.0]
+    result, reach = evaluate(variant, uniform, rules=False), tree.reach(tree.uniform_edges())
     for leaf in np.flatnonzero(tree.movers == TERMINAL):
         history, node = [], leaf
         while node:  # edge k leads to node k + 1
-            history.append(int(tree.actions[node - 1]))
-            node = tree.parents[node - 1]
+            history, node = [int(tree.actions[node - 1]), *history], tree.parents[node - 1]
         for seat in (0, 1):
-            lacking[seat] += reach[leaf] * sum(exact.list_regrets(variant, history[::-1], seat))
+            lacking[seat] += reach[leaf] * sum(exact.list_regrets(variant, history, seat))
     gaps = [(best - value) / scale for best, value in zip(result.best, result.values, strict=True)]
     assert lacking == pytest.approx(gaps, abs=1e-12)
 

@@ -26,7 +26,6 @@ def test_numbers_are_the_recorded_ones_and_a_resume_repeats_them(name: str, tmp_
     """
     run = play(name, tmp_path / "run")
     numbers, expected = fingerprint(run), json.loads(RECORDED.read_text())[name]
-    assert len(numbers["rows"]) == len(expected["rows"])
     for row, recorded in zip(numbers["rows"], expected["rows"], strict=True):
         assert recorded.keys() - row.keys() == set()  # metrics may be added
     for key, value in expected["rows"][0].items():

@@ -96,7 +96,7 @@ def test_the_mean_gradient_over_all_games_is_that_of_the_expected_score(
         other = tabulate(NEWEST if opponent == "self" else SNAPSHOT)
     reach = tree.reach(tree.edge_probabilities([other, tabulate()]))
     games = [game for game in list_episodes(tree, seat, opponent) if reach[game[2]] > 0]
-    values = find([episode for episode, _, _ in games], 0)
+    values = find([episode for episode, _, _ in games])
     gradient = {text: np.zeros_like(logits) for text, logits in policy.logits.items()}
     chances = {text: policy.chances(text) for text in policy.texts}
     for episode, edges, leaf in games:
@@ -197,7 +197,7 @@ def test_a_reward_that_is_not_the_score_is_an_error() -> None:
     (episode, *_), *_ = list_episodes(tree, 0, "random")
     episode.turns[-1].reward += 0.5
     with pytest.raises(InvalidValueError, match=r"ppo\.advantages"):
-        TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode], 0)  # type: ignore[arg-type]
+        TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode])  # type: ignore[arg-type]
 
 
 def test_a_cut_episode_has_the_values_of_the_whole_game() -> None:
@@ -205,31 +205,33 @@ def test_a_cut_episode_has_the_values_of_the_whole_game() -> None:
     tree = tree_of("kuhn_poker")
     info = {"seat": 0, "opponent": "first", "history": [2, 0, 0]}
     episode = Episode(0, 0, info, [Turn("", NO_MASK, 0)], truncated=True)
-    values = TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode], 0)[0]  # type: ignore[arg-type]
+    values = TreeValues({"": tree}, SoftmaxPolicy(tree, 0))([episode])[0]  # type: ignore[arg-type]
     assert values.advantages == pytest.approx([0.0]) and values.values == pytest.approx([0.75])
 
 
 def test_a_step_reads_what_it_played_and_its_part_of_the_tree() -> None:
-    tree = tree_of("kuhn_poker")  # of 12 information states, a quarter in step 1 are those from 3 to 5
+    tree = tree_of("kuhn_poker")  # of 12 information states, a quarter are numbers 0 to 2, and then 3 to 5
     policy, later = SoftmaxPolicy(tree, 1), SoftmaxPolicy(tree, 2)
     episode, edges, _ = next(one for one in list_episodes(tree, 0, "self") if len(one[1]) == 2)
     make = partial(TreeValues, {"kuhn": tree}, policy)
     find, twin, whole = make(share=0.25), make(share=0.25), make()
 
-    def values_by(finder: TreeValues, step: int) -> list[float]:
-        (known,) = finder([episode], step).values()
+    def values_by(finder: TreeValues) -> list[float]:
+        (known,) = finder([episode]).values()
         return known.values.tolist()
 
-    assert values_by(find, 0) == values_by(whole, 0) and whole.state_dict() == {}
+    assert values_by(find) == values_by(whole) and values_by(find) and whole.state_dict() == {}
     twin.load_state_dict(find.state_dict())
     earlier, policy.logits = policy.logits, later.logits
-    found = [values_by(find, 1), values_by(twin, 1)]
+    found = [values_by(find), values_by(twin)]
     read = {3, 4, 5, *tree.state_of[tree.parents[edges]].tolist()}
     new = {str(tree.states[number].text) for number in read}
     policy.logits = {text: (later.logits if text in new else earlier)[text] for text in earlier}
-    assert found == [values_by(whole, 1)] * 2
+    assert found == [values_by(whole)] * 2
     find.load_state_dict({"kuhn": np.ones(3)})  # another game's: the tree is read whole
-    assert values_by(find, 1) == found[0]
+    assert values_by(find) == found[0]
+    with pytest.raises(ValueError, match="no probabilities"):
+        find.load_state_dict({"kuhn": np.ones(24)})
 
 
 def test_an_opponent_may_say_its_probabilities() -> None:
@@ -247,7 +249,7 @@ def test_an_opponent_may_say_its_probabilities() -> None:
     find = TreeValues({"": tree}, SoftmaxPolicy(tree, 0))  # type: ignore[arg-type]
     (one, *_), *_ = list_episodes(tree, 0, "first")
     (other, *_), *_ = list_episodes(tree, 0, "says")
-    assert find([one], 0)[0].values.tolist() == find([other], 0)[0].values.tolist()
+    assert find([one])[0].values.tolist() == find([other])[0].values.tolist()
 
 
 @pytest.mark.parametrize(

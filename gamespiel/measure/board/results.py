@@ -131,10 +131,13 @@ def _summarize_agent(
 
 
 def _list_regrets(deals: Sequence[Sequence[Row]]) -> Iterator[float]:
-    """Yields what each of an agent's moves against an opponent of known policy lost to the best one."""
+    """Yields what each of an agent's moves against an opponent of known policy lost to the best one.
+
+    Faults are left out.
+    """
     variant = load_task(encode(SOLVED, 0)).variant
     for row in (row for rows in deals for row in rows):
-        if row["opponent"] in OPPONENTS and row["history"] is not None:
+        if row["opponent"] in OPPONENTS and row["history"] is not None and row["result"] != "fault":
             with suppress(ArgumentError):  # a stranger's history may be no game: verify says so
                 yield from list_regrets(variant, row["history"], row["seat"], row["opponent"])
 

@@ -18,7 +18,7 @@ NOTE = (
     "count, since they or earlier ones were not played, or taken away. rating: Elo points from the scores "
     "against the anchors, whose ratings are fixed (random has 0), mean over the games, with a 95% interval "
     "from resampled deals; an agent with one deal of a game has none. regret: what a move in leduc_poker "
-    "against random lost to the best one there, in scores. Scores and ratings of agents "
+    "against random lost to the best one there, in scores, and the moves. Scores and ratings of agents "
     "that entered other tasks are not alike: see the paired differences."
 )
 """Printed below the tables."""
@@ -93,11 +93,7 @@ def describe_agent(part: Mapping[str, Any], name: str, prices: Prices) -> Sequen
     deals = sorted({cell["deals"] for cell in entered})
     faults = sum(cell["faults"] for cell in entered)
     costs = (_describe_cost(summary.get("cost"), prices.get(name)),) if has_any(part, "cost") else ()
-    regrets = (
-        (f"{summary['regret']['mean']:.3f}" if "regret" in summary else "-",)
-        if has_any(part, "regret")
-        else ()
-    )
+    regrets = (_describe_regret(summary.get("regret")),) if has_any(part, "regret") else ()
     return (
         f"{summary['score']:.3f}\n{summary['low']:.2f} … {summary['high']:.2f}",
         rating,
@@ -109,6 +105,10 @@ def describe_agent(part: Mapping[str, Any], name: str, prices: Prices) -> Sequen
         f"{sum(cell['episodes'] for cell in entered):,}" + (f"\n{faults} faults" if faults else ""),
         *costs,
     )
+
+
+def _describe_regret(regret: Mapping[str, Any] | None) -> str:
+    return "-" if regret is None else f"{regret['mean']:.3f}\n{regret['moves']:,} moves"
 
 
 def _describe_cost(cost: Mapping[str, float] | None, price: tuple[float, float] | None) -> str:
