@@ -170,12 +170,12 @@ def _write_files(model: LLMPPO, partial: Path, facts: Facts) -> None:
     save_file(model.policy.value_head.state_dict(), partial / "value_head.safetensors")
     write_moments(model.policy.optimizer, partial / "optimizer.safetensors")
     _save_snapshots(model, partial / SNAPSHOTS)
+    if model.find_values is not None and (values := model.find_values.state_dict()):
+        save_arrays(values, partial / VALUES)
     (partial / "state.json").write_text(_state_text(model))
     share_weights(partial, like=partial / "state.json")
     if model.starts is not None:
         (partial / SAMPLERS).write_text(json.dumps(model.starts.state_dict()) + "\n")
-    if model.find_values is not None and (values := model.find_values.state_dict()):
-        save_arrays(values, partial / VALUES)
 
 
 def save_state(model: LLMPPO, checkpoint: Path) -> None:
