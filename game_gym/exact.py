@@ -167,7 +167,8 @@ def list_regrets(
         opponent: The opponent on the other seat, as in ``evaluate``.
 
     Raises:
-        ArgumentError: the opponent is no fixed policy, or the game has no such seat or history.
+        ArgumentError: the opponent is no fixed policy, the game has no such seat or history, or histories of
+            one information state differ in length.
         SizeError: the game cannot be enumerated.
     """
     check_choice("opponent", opponent, tuple(OPPONENTS))
@@ -179,20 +180,27 @@ def list_regrets(
         raise ArgumentError(
             f"history: {list(history)!r:.200} was given, and the game has none like it"
         ) from error
-    starts, gave_up = tree.action_starts, bool(tree.movers[node] == seat)
-    visited = [*states, int(tree.state_of[node])] if gave_up else states
-    rows = [worth[starts[state] : starts[state + 1]] for state in visited]
+    starts = tree.action_starts
+    rows = [worth[starts[state] : starts[state + 1]] for state in states]
+    scores = [row[place] for row, place in zip(rows, places, strict=True)]
+    if tree.movers[node] == seat:  # it was given up
+        state = tree.state_of[node]
+        rows.append(worth[starts[state] : starts[state + 1]])
+        scores.append(0.0)
     if any(np.isnan(row).any() for row in rows):
         raise ArgumentError(f"history: {list(history)!r:.200} was given, and {opponent!r} never plays so")
-    scores = [*(row[place] for row, place in zip(rows, places, strict=False)), *([0.0] if gave_up else [])]
     return [float(row.max() - score) for row, score in zip(rows, scores, strict=True)]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _find_best_actions(variant: Variant, seat: int, opponent: str) -> tuple[GameTree, NDArray[np.float64]]:
     """Returns a game's tree, and what a seat's actions are worth before its best response, in scores."""
     tree = build_tree(variant, rules=False, merge=True)
-    assert tree.has_one_level_per_state(), variant.spec.name
+    if not tree.has_one_level_per_state():
+        raise ArgumentError(
+            f"variant: {variant.spec.name} was given, allowed: games in which histories of one information "
+            "state have the same length"
+        )
     table = tree.tabulate_fixed(OPPONENTS[opponent])
     edges = tree.best_response(tree.edge_probabilities([table, table]), seat)
     # Moves that are not the best ones are reached too: the seat's own do not weigh what it cannot see.

@@ -33,7 +33,7 @@ class KnownValues(NamedTuple):
 
 
 class FindValues(Protocol):
-    """What finds advantages without the critic."""
+    """A finder of advantages that needs no critic."""
 
     def __call__(self, episodes: Sequence[Episode]) -> Mapping[int, KnownValues]:
         """Returns what is known of each of a step's episodes without faults, by its index."""

@@ -88,12 +88,12 @@ class TreeValues:
             episode.index: _walk(episode, self._trees[key], key)
             for episode, key in ((episode, self._find_key(episode)) for episode in episodes)
         }
-        played: dict[str, set[int]] = {}
+        turn_states: dict[str, set[int]] = {}
         for key, states, _ in walks.values():
-            played.setdefault(key, set()).update(states)
-        for key in played:
-            self._read(key, played[key])
-        tables: dict[tuple[str, str], Table] = {(key, NEWEST): self._newest[key] for key in played}
+            turn_states.setdefault(key, set()).update(states)
+        for key in turn_states:
+            self._read(key, turn_states[key])
+        tables: dict[tuple[str, str], Table] = {(key, NEWEST): self._newest[key] for key in turn_states}
         worth: dict[tuple[str, str, int], tuple[Floats, Floats]] = {}
         values = {}
         for episode in episodes:
@@ -130,14 +130,14 @@ class TreeValues:
         self._newest, self._snapshots = {}, {}
         for key, tree in self._trees.items():
             starts, rows = tree.action_starts, state.get(key, np.zeros(0))
-            if len(rows) != starts[-1]:
+            if rows.shape != (starts[-1],):
                 continue
             if not (rows.min() >= 0 and np.allclose(np.add.reduceat(rows, starts[:-1]), 1)):  # NaN is neither
                 raise ValueError(f"{key}: the numbers of ppo.tree_share are no probabilities")
             self._newest[key] = [row.tolist() for row in np.split(rows, starts[1:-1])]
             self._next[key] = int(state[f"{key} next"][0]) % len(tree.states)
 
-    def _read(self, key: str, played: set[int]) -> None:
+    def _read(self, key: str, turn_states: set[int]) -> None:
         """Reads the policy in the states that were played, and in the next part of all."""
         tree, count = self._trees[key], len(self._trees[key].states)
         distribution: Policy = partial(self._policy.distribution, adapters=NEWEST)
@@ -148,16 +148,16 @@ class TreeValues:
         end = first + math.ceil(self._share * count)
         self._next[key] = end % count
         # In the order of the walk, in which neighbours' prompts have the longest common beginnings.
-        numbers = sorted({*played, *(number % count for number in range(first, end))})
+        numbers = sorted({*turn_states, *(number % count for number in range(first, end))})
         for number, row in zip(numbers, tree.tabulate(distribution, self._conversing, numbers), strict=True):
             self._newest[key][number] = row
 
     def _find_table(self, key: str, player: str) -> Table:
         """Returns the table of an opponent or a snapshot, which is read once."""
-        kept = self._fixed if self._is_fixed(player) else self._snapshots
-        if (key, player) not in kept:
-            kept[key, player] = self._tabulate(self._trees[key], player)
-        return kept[key, player]
+        tables = self._fixed if self._is_fixed(player) else self._snapshots
+        if (key, player) not in tables:
+            tables[key, player] = self._tabulate(self._trees[key], player)
+        return tables[key, player]
 
     @staticmethod
     def _is_fixed(player: str) -> bool:

@@ -185,11 +185,10 @@ def test_what_no_tree_can_say_is_left_to_gae() -> None:
 
 def test_auto_reads_as_many_states_as_four_times_the_turns_of_a_step() -> None:
     # Leduc poker has 936 information states, and 2.06 turns per game and seat under uniform play.
-    cases = ((128, 1, None), (96, 1, "936 information"), (96, 0.5, None), (4, 0.1, "94 information"))
-    for games, share, read in cases:
+    for games, share, states in ((128, 1, None), (96, 1, 936), (96, 0.5, None), (4, 0.1, 94)):
         changes = ("ppo.batch_size", str(games)), ("ppo.tree_share", str(share))
-        found = find_trees(resolve("tiny", overrides=changes))
-        assert not isinstance(found, str) if read is None else read in str(found)
+        trees = find_trees(resolve("tiny", overrides=changes))
+        assert not isinstance(trees, str) if states is None else f"{states} information states" in str(trees)
 
 
 def test_a_reward_that_is_not_the_score_is_an_error() -> None:
@@ -217,19 +216,18 @@ def test_a_step_reads_what_it_played_and_its_part_of_the_tree() -> None:
     find, twin, whole = make(share=0.25), make(share=0.25), make()
 
     def values_by(finder: TreeValues) -> list[float]:
-        (known,) = finder([episode]).values()
-        return known.values.tolist()
+        return finder([episode])[episode.index].values.tolist()
 
     assert values_by(find) == values_by(whole) and values_by(find) and whole.state_dict() == {}
     twin.load_state_dict(find.state_dict())
     earlier, policy.logits = policy.logits, later.logits
-    found = [values_by(find), values_by(twin)]
-    read = {3, 4, 5, *tree.state_of[tree.parents[edges]].tolist()}
-    new = {str(tree.states[number].text) for number in read}
-    policy.logits = {text: (later.logits if text in new else earlier)[text] for text in earlier}
-    assert found == [values_by(whole)] * 2
+    by_parts = [values_by(find), values_by(twin)]
+    numbers = {3, 4, 5, *tree.state_of[tree.parents[edges]].tolist()}
+    texts = {str(tree.states[number].text) for number in numbers}
+    policy.logits = {text: (later.logits if text in texts else earlier)[text] for text in earlier}
+    assert by_parts == [values_by(whole)] * 2
     find.load_state_dict({"kuhn": np.ones(3)})  # another game's: the tree is read whole
-    assert values_by(find) == found[0]
+    assert values_by(find) == by_parts[0]
     with pytest.raises(ValueError, match="no probabilities"):
         find.load_state_dict({"kuhn": np.ones(24)})
 

@@ -123,7 +123,8 @@ def _summarize_agent(
     costs = [row["cost"] for task in tasks for deal in deals.get(task, []) for row in deal if "cost" in row]
     if costs:
         summary["cost"] = _sum_costs(costs)
-    if regrets := list(_list_regrets(deals.get(SOLVED, []))) if SOLVED in tasks else []:
+    regrets = list(_list_regrets(deals.get(SOLVED, []))) if SOLVED in tasks else []
+    if regrets:
         summary["regret"] = {"mean": math.fsum(regrets) / len(regrets), "moves": len(regrets)}
     if pooled:
         summary |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, tasks, deals)}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from task_gym.errors import AdmissionError
+from task_gym.errors import AdmissionError, ArgumentError
 from tests.trace_gym.debug_prints import check_injections, same_tree, without_prints
 from tests.trace_gym.rows import write_rows
 from trace_gym.admission.admit import MOST_OUTPUT
@@ -251,3 +251,10 @@ def test_injection_is_upstreams() -> None:
     assert len(_RECORDS) == 75
     for record in _RECORDS:
         assert inject(record["source"], record["seed"], style="affine") == record["injected"]
+
+
+def test_a_style_that_does_not_exist_is_a_named_error() -> None:
+    with pytest.raises(
+        ArgumentError, match="'affine2' was given, allowed: 'safe', 'affine'; did you mean 'affine'"
+    ):
+        inject("x = 1", 0, style="affine2")
