@@ -279,6 +279,7 @@ def add_leaderboard_options(parser: ArgumentParser) -> None:
         f"{USAGE}; LABEL=AGENT names one"
     )
     _option(parser, "agents", "AGENT", agents, nargs="+", default=[])
+    _flag(parser, "meetings", "these agents also meet each other, in the games for two")
     _number(parser, "rounds", 1, "deals of each task")
     _option(parser, "track", "NAME", "masked, unmasked or unlisted [masked]", default="masked")
     deals = "deals named by a public hash of a date [fixed]"

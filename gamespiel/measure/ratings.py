@@ -9,7 +9,7 @@ of scores alone: its likelihood is greatest where the sum is the expected one, a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,10 +47,15 @@ class Scale:
 
     def expect(self, points: Array) -> Array:
         """Returns the expected scores against the anchors, shape (…, anchors), of ratings of shape (…)."""
-        half = (points[..., None] - np.asarray(self.anchors) + self.bias) / (2 * ELO)
+        return self.expect_margin(points[..., None] - np.asarray(self.anchors) + self.bias)[0]
+
+    def expect_margin(self, margin: Array) -> tuple[Array, Array]:
+        """Returns the expected scores at margins in points, and their derivatives, of the same shape."""
+        half = margin / (2 * ELO)
         win, loss = np.exp(half), np.exp(-half)
-        expected: Array = (win + self.ties / 2) / (win + loss + self.ties)
-        return expected
+        total = win + loss + self.ties
+        slope = (2 + self.ties / 2 * (win + loss)) / total**2 / (2 * ELO)
+        return (win + self.ties / 2) / total, slope
 
 
 def rate(scale: Scale, scores: Array, counts: Array) -> Array:
@@ -82,11 +87,13 @@ class Rating:
         low: The 2.5% quantile over resampled deals; None if a game has one deal, or all deals are equal: they
             show no spread.
         high: The 97.5% quantile.
+        games: The number of games.
     """
 
     points: float
     low: float | None
     high: float | None
+    games: int
 
 
 def rate_games(
@@ -104,14 +111,107 @@ def rate_games(
         seed: Seed of the resamples.
     """
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
-    points, resampled = [], np.zeros(RESAMPLES)
+    points, resampled = [], []
     for scale, sums, numbers in zip(scales, scores, counts, strict=True):
         points.append(float(rate(scale, sums.sum(axis=0), numbers.sum(axis=0))))
-        deals = len(sums)
-        few = max(1, deals - 1)
-        times = generator.multinomial(few, np.full(deals, 1 / deals), RESAMPLES) * (deals / few)
-        resampled += rate(scale, times @ sums, times @ numbers) / len(scales)
+        times = _draw_deals(generator, len(sums))
+        resampled.append(rate(scale, times @ sums, times @ numbers))
+    return _describe(points, resampled, min(map(len, scores)))
+
+
+def _draw_deals(generator: np.random.Generator, deals: int) -> Array:
+    """Returns the weights of a game's deals in each resample, shape (RESAMPLES, deals)."""
+    few = max(1, deals - 1)
+    times = generator.multinomial(few, np.full(deals, 1 / deals), RESAMPLES)
+    return times.astype(np.float64) * (deals / few)
+
+
+def _describe(points: Sequence[float], resampled: Sequence[Array], deals: int) -> Rating:
+    """Returns the rating of an agent from its points in each game, and those of resamples of a game's deals.
+
+    Args:
+        points: Per game.
+        resampled: Per game, shape (RESAMPLES,).
+        deals: The fewest deals of a game.
+    """
+    low, high = np.quantile(sum(resampled) / len(points), [0.025, 0.975]).tolist()
     mean = math.fsum(points) / len(points)
-    low, high = np.quantile(resampled, [0.025, 0.975]).tolist()
-    shows_spread = min(map(len, scores)) > 1 and high > low
-    return Rating(mean, low, high) if shows_spread else Rating(mean, None, None)
+    shows_spread = deals > 1 and high > low
+    return Rating(mean, *((low, high) if shows_spread else (None, None)), games=len(points))
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """The meetings of agents in one game.
+
+    Attributes:
+        scale: The game's scale.
+        known: The agents' ratings in this game against the anchors, by name.
+        pairs: The two agents of each meeting.
+        scores: Sums of the first one's scores in each deal, shape (deals, pairs).
+        counts: Numbers of matches, of the same shape; 0 where a deal is missing.
+    """
+
+    scale: Scale
+    known: Mapping[str, float]
+    pairs: Sequence[tuple[str, str]]
+    scores: Array
+    counts: Array
+
+
+def rate_meetings(games: Sequence[Meetings], seed: int) -> dict[str, Rating]:
+    """Returns the ratings of agents from their matches against each other, mean over the games of each.
+
+    In each game they are those of the greatest likelihood together. Only differences would follow from
+    meetings, so everybody has ``ADDED`` ties beside them with somebody of its own rating against the anchors.
+
+    Args:
+        games: The games.
+        seed: Seed of the resamples, which have whole deals.
+    """
+    generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
+    points: dict[str, list[float]] = {}
+    resampled: dict[str, list[Array]] = {}
+    deals: dict[str, int] = {}
+    for game in games:
+        names = list(game.known)
+        times = np.concatenate([np.ones((1, len(game.scores))), _draw_deals(generator, len(game.scores))])
+        fitted = _fit_meetings(game, times @ game.scores, times @ game.counts)
+        for name, column in zip(names, fitted.T, strict=True):
+            met = [place for place, pair in enumerate(game.pairs) if name in pair]
+            if not met:
+                continue
+            points.setdefault(name, []).append(float(column[0]))
+            resampled.setdefault(name, []).append(column[1:])
+            count = int((game.counts[:, met].sum(axis=1) > 0).sum())
+            deals[name] = min(count, deals.get(name, count))
+    return {name: _describe(points[name], resampled[name], deals[name]) for name in points}
+
+
+def _fit_meetings(game: Meetings, scores: Array, counts: Array) -> Array:
+    """Returns the ratings of the greatest likelihood, shape (samples, agents).
+
+    Args:
+        game: The game.
+        scores: Sums of scores, shape (samples, pairs).
+        counts: Numbers of matches, of the same shape.
+    """
+    names = list(game.known)
+    known = np.asarray([game.known[name] for name in names])
+    sides = np.zeros((len(game.pairs), len(names)))  # 1 for the first of a pair, -1 for the second
+    for place, (first, second) in enumerate(game.pairs):
+        sides[place, names.index(first)], sides[place, names.index(second)] = 1, -1
+    squares = (sides[:, :, None] * sides[:, None, :]).reshape(len(sides), -1)
+    ratings = np.tile(known, (len(scores), 1))
+    for _ in range(100):  # Newton's steps; the likelihood is concave
+        expected, slope = game.scale.expect_margin(ratings @ sides.T)
+        tied, tied_slope = game.scale.expect_margin(ratings - known)
+        gradient = (scores - counts * expected) @ sides + ADDED * (0.5 - tied)
+        curvature = (counts * slope @ squares).reshape(len(scores), len(names), len(names))
+        curvature += ADDED * tied_slope[:, :, None] * np.eye(len(names))
+        step = np.linalg.solve(curvature, gradient[..., None])[..., 0]
+        step *= np.minimum(1, ELO / np.abs(step).max(axis=1, keepdims=True, initial=1e-300))
+        ratings += step
+        if np.abs(step).max() < 1e-6:
+            break
+    return ratings

@@ -21,6 +21,7 @@ from gamespiel.measure.board.table import (
     has_any,
     list_columns,
     list_labels,
+    list_meetings,
     order_agents,
 )
 from gamespiel.replay.page import encode_record, fill_page
@@ -103,6 +104,9 @@ def _render_kind(
     yield f"<p>{escape(NOTE)}</p>"
     if has_any(part, "cost"):
         yield f"<p>{escape(COST_NOTE)}</p>"
+    for head, listed, title in list_meetings(part) if "meetings" in part else ():
+        yield f"<h3>{escape(title.capitalize())}</h3>"
+        yield _render_table(head, listed)
     if part["differences"]:
         yield "<h3>Paired differences</h3><p>The intervals are right together with 95%.</p>"
         yield _render_differences(part["differences"])
@@ -162,17 +166,20 @@ def _list_anchors(part: Mapping[str, Any], order: Sequence[str], tasks: Sequence
 def _choose_records(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yields the records of the episodes that a page shows: first one of each agent and task, and so on.
 
-    Of a deal, the games against the strongest opponent come first.
+    Of a deal, the games against the strongest opponent come first. Of two agents that meet, the first one's
+    turns are shown by its moves: the replies are those of both.
     """
     queues = []
     for entry in data["agents"]:
         by_task: dict[str, list[Mapping[str, Any]]] = {}
+        meets = entry["kind"] == "meeting"
         for row in entry["episodes"]:
-            by_task.setdefault(row["task"], []).append(row)
+            shown = {key: value for key, value in row.items() if key != "replies"} if meets else row
+            by_task.setdefault(row["task"], []).append(shown)
         for rows in by_task.values():
             first = [row for row in rows if row["deal"] == rows[0]["deal"]]
             rest = rows[len(first) :]
-            queues.append((entry["name"], [*reversed(first), *rest]))
+            queues.append((entry["agent" if meets else "name"], [*reversed(first), *rest]))
     left = SHOWN
     for place in range(max((len(rows) for _, rows in queues), default=0)):
         for name, rows in queues:

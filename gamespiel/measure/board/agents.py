@@ -13,7 +13,13 @@ from gamespiel.endpoints.endpoint import parse_endpoint
 from gamespiel.errors import InvalidValueError
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.measure.agents import UNTRAINED, Agent, find_checkpoint
-from gamespiel.measure.board.benchmark import TASK_NAMES, TRACE, explain_refusal, is_search
+from gamespiel.measure.board.benchmark import (
+    MEETING_GAMES,
+    TASK_NAMES,
+    TRACE,
+    explain_refusal,
+    is_search,
+)
 from gamespiel.tracks import ASKING, MASKED, UNLISTED, UNMASKED
 from task_gym.errors import nearest, quote
 
@@ -47,6 +53,30 @@ def describe(agent: Agent, track: str) -> dict[str, Any]:
         entry["env_type"], entry["model"] = env.env_type, str(agent.config.model.model_name)
         entry["asking"] = {key: getattr(env, key) for key in kind_of(env).asking}
     return entry | agent.identify()
+
+
+def describe_meeting(first: str, second: str, track: str) -> dict[str, Any]:
+    """Returns what a board says of two agents that meet each other."""
+    name = f"{first} vs {second}"
+    return {"name": name, "agent": first, "rival": second, "kind": "meeting", "track": track}
+
+
+def explain_no_meeting(entry: Mapping[str, Any], track: str) -> str:
+    """Returns why an agent meets no other agent of a board; "" if it does.
+
+    Args:
+        entry: What the board says of the agent.
+        track: The board's track.
+    """
+    if entry["kind"] == "model":
+        return "an untrained model meets no other agent"
+    if entry["kind"] != "checkpoint":
+        return ""
+    if track != MASKED:
+        return "a trained policy meets other agents only behind its mask"
+    if entry.get("env_type") != "openspiel" or entry.get("asking", {}).get("conversation"):
+        return "it was not trained on games with a prompt per turn"
+    return ""
 
 
 def read_agents(names: Sequence[str], track: str, option: str = "--agents") -> list[Agent]:
@@ -150,6 +180,12 @@ def make_env_section(env_type: str, asking: Mapping[str, Any]) -> Any:
 def list_tasks(entry: Mapping[str, Any], track: str) -> list[str]:
     """Returns the tasks that an agent enters, in the order of a round."""
     return [task for task in TASK_NAMES if not explain_absence(entry, task, track)]
+
+
+def list_meeting_tasks(first: Mapping[str, Any], second: Mapping[str, Any], track: str) -> list[str]:
+    """Returns the games in which two agents meet, in the order of a round: both enter them."""
+    enters = set(list_tasks(first, track)) & set(list_tasks(second, track))
+    return [task for task in TASK_NAMES if task in MEETING_GAMES and task in enters]
 
 
 def explain_absence(entry: Mapping[str, Any], task: str, track: str) -> str:

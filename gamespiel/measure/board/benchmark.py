@@ -64,6 +64,9 @@ SCALES: Mapping[str, Scale] = {
 }
 """Game to the scale of its anchors, in their order; games for one player have none."""
 
+MEETING_GAMES = tuple(game for game in GAMES if game in SCALES and game not in ("euchre", "bridge", "hearts"))
+"""The games for two players, in which agents can also meet each other."""
+
 NOBODY = "none"
 """The opponent of tasks for one player."""
 
@@ -121,6 +124,21 @@ class DealSet:
             options |= {} if opponent == NOBODY else {"opponent": opponent}
             matches.append(Match(task, deal, task_id, seed, seat, opponent, place, (seed, options), game))
         return matches
+
+    def list_meetings(self, task: str, deal: int, rival: str) -> list[Match]:
+        """Returns the matches in which two agents meet: the deal as before, from each seat.
+
+        Args:
+            task: One of ``MEETING_GAMES``.
+            deal: The number of the deal.
+            rival: The name of the agent in the other seat.
+        """
+        first, *others = self.list_matches(task, deal)
+        following = first.place + len(others) + 1
+        return [
+            first._replace(seat=seat, opponent=rival, place=following + seat, reset=(first.seed, None))
+            for seat in range(2)
+        ]
 
 
 load_task = lru_cache(maxsize=4096)(decode)

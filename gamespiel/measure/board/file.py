@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -19,9 +19,17 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from typing_extensions import TypedDict
 
 from gamespiel.errors import ConfigError
-from gamespiel.measure.board.agents import LONGEST_NAME, find_wrong_name, list_tasks
+from gamespiel.measure.board.agents import (
+    LONGEST_NAME,
+    describe_meeting,
+    explain_no_meeting,
+    find_wrong_name,
+    list_meeting_tasks,
+    list_tasks,
+)
 from gamespiel.measure.board.benchmark import MOST_DEALS, NAME, DealSet, parse_deals
 from gamespiel.measure.journal import Journal, Row
+from gamespiel.measure.play import Match
 from task_gym.files import NO_JSON, explain_json, read_file, read_finite, write_atomically
 from task_gym.remote.protocol import MOST_COUNTED
 
@@ -39,7 +47,8 @@ LARGEST = 256 << 20
 DEEPEST = 16
 """The most lists and objects in one another."""
 
-MOST_AGENTS = 200
+MOST_AGENTS = 1000
+"""The most agents and meetings of a board."""
 
 
 class BoardError(ConfigError):
@@ -98,11 +107,12 @@ class RowShape(TypedDict):
 
 @_CLOSED
 class EntryShape(TypedDict):
-    """The types of an agent's entries."""
+    """The types of an agent's entries, and of two agents that meet."""
 
-    name: Name
+    name: Annotated[str, Field(min_length=1, max_length=2 * LONGEST_NAME + len(" vs "))]
     agent: Annotated[str, Field(min_length=1, max_length=4096)]
-    kind: Literal["baseline", "endpoint", "checkpoint", "model"]
+    kind: Literal["baseline", "endpoint", "checkpoint", "model", "meeting"]
+    rival: NotRequired[Name]
     track: Name | None
     env_type: NotRequired[Literal["openspiel", "trace"]]
     model: NotRequired[Annotated[str, Field(max_length=4096)]]
@@ -132,7 +142,7 @@ _SHAPE = TypeAdapter(BoardShape)
 _ROW = TypeAdapter(RowShape)
 
 Unit = tuple[str, str, int]
-"""An agent's name, a task and a deal: what is played together, and counts only whole."""
+"""The name of an agent or of a meeting, a task and a deal: what is played together, and counts only whole."""
 
 
 @dataclass
@@ -143,7 +153,7 @@ class Board:
         deals: The deals.
         track: The track.
         rounds: Deals of each task that were planned.
-        entries: What is said of each agent, by name.
+        entries: What is said of each agent, by name, and of two that meet: after both.
         played: The records of each unit, in the order of its matches.
     """
 
@@ -153,9 +163,33 @@ class Board:
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     played: dict[Unit, list[Row]] = field(default_factory=dict)
 
+    @property
+    def agents(self) -> dict[str, dict[str, Any]]:
+        """The entries of agents."""
+        return {name: entry for name, entry in self.entries.items() if entry["kind"] != "meeting"}
+
+    @property
+    def meetings(self) -> dict[str, dict[str, Any]]:
+        """The entries of meetings."""
+        return {name: entry for name, entry in self.entries.items() if entry["kind"] == "meeting"}
+
+    def list_tasks(self, name: str) -> list[str]:
+        """Returns the tasks of an agent or a meeting, in the order of a round."""
+        entry = self.entries[name]
+        if entry["kind"] != "meeting":
+            return list_tasks(entry, self.track)
+        return list_meeting_tasks(self.entries[entry["agent"]], self.entries[entry["rival"]], self.track)
+
+    def list_matches(self, unit: Unit) -> list[Match]:
+        """Returns the matches of a unit."""
+        name, task, deal = unit
+        if (rival := self.entries[name].get("rival")) is not None:
+            return self.deals.list_meetings(task, deal, rival)
+        return self.deals.list_matches(task, deal)
+
     def list_units(self, name: str) -> Iterator[Unit]:
-        """Yields the units of an agent in the order in which they count: round by round."""
-        tasks = list_tasks(self.entries[name], self.track)
+        """Yields the units of an agent or a meeting in the order in which they count: round by round."""
+        tasks = self.list_tasks(name)
         for deal in range(self.rounds):
             for task in tasks:
                 yield name, task, deal
@@ -304,7 +338,29 @@ def parse_board(content: bytes, where: str) -> dict[str, Any]:
         )
     if wrong := find_wrong_name([entry["name"] for entry in shaped["agents"]]):
         raise BoardError(f"{where} is no board: it has {wrong}")
+    if wrong := _find_wrong_meeting(shaped["agents"], shaped["track"]):
+        raise BoardError(f"{where} is no board: {wrong}")
     return dict(shaped)
+
+
+def _find_wrong_meeting(entries: Sequence[Mapping[str, Any]], track: str) -> str:
+    """Returns what is wrong with the meetings of a board, or "": two known agents meet once."""
+    known: dict[str, Mapping[str, Any]] = {}
+    pairs = set[frozenset[str]]()
+    for entry in entries:
+        if entry["kind"] != "meeting":
+            known[entry["name"]] = entry
+            continue
+        first, second = names = entry["agent"], entry.get("rival", "")
+        about = {key: value for key, value in entry.items() if not key.startswith("episodes")}
+        if first not in known or second not in known or first == second:
+            return f"{entry['name']!r:.80} is no meeting of two agents before it"
+        if about != describe_meeting(first, second, track) or frozenset(names) in pairs:
+            return f"the meeting {entry['name']!r:.80} has other entries than its own, or is there twice"
+        if reason := next(filter(None, (explain_no_meeting(known[name], track) for name in names)), ""):
+            return f"the meeting {entry['name']!r:.80}: {reason}"
+        pairs.add(frozenset(names))
+    return ""
 
 
 def _explain_shape(error: ValidationError) -> str:
@@ -388,7 +444,7 @@ def keep_units(board: Board, name: str, rows: list[Row]) -> None:
     for row in rows:
         units.setdefault((row["task"], row["deal"]), []).append(row)
     for (task, deal), unit_rows in units.items():
-        if len(unit_rows) == len(board.deals.list_matches(task, deal)):
+        if len(unit_rows) == len(board.list_matches((name, task, deal))):
             board.played[name, task, deal] = unit_rows
 
 

@@ -47,7 +47,8 @@ def read_models(models: Sequence[str], share: float, data: Mapping[str, Any]) ->
     """
     if not 0 < share <= 1:
         raise InvalidValueError(f"--share must be above 0 and at most 1, not {share}")
-    names = sorted((entry["name"] for entry in data["agents"]), key=len, reverse=True)
+    entries = [entry for entry in data["agents"] if entry["kind"] != "meeting"]
+    names = sorted((entry["name"] for entry in entries), key=len, reverse=True)
     agents = []
     for model in models:
         name = next((name for name in names if model.startswith(f"{name}=")), None)  # it can have a "="
@@ -111,7 +112,7 @@ def _replay_model(board: Board, agent: Agent, share: float, seed: int, console: 
     problems: list[str] = []
     try:
         for unit in (units[place] for place in drawn):
-            matches = board.deals.list_matches(*unit[1:])
+            matches = board.list_matches(unit)
             for match, row, played in zip(
                 matches, board.played[unit], play_deal(player, matches), strict=True
             ):

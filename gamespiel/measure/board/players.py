@@ -11,18 +11,23 @@ from rich.console import Console
 
 from gamespiel.agents.rollout import Episode, OnStep
 from gamespiel.endpoints import EPISODE_S
+from gamespiel.endpoints.at_once import play_at_once
 from gamespiel.endpoints.chat import LOST, Chat, EndpointError, Message
 from gamespiel.endpoints.completion import Usage
 from gamespiel.measure.agents import Agent, load_policy
 from gamespiel.measure.board.benchmark import TRACE, DealSet
 from gamespiel.measure.board.episodes import (
+    Choose,
     NoReplyError,
+    Writer,
     choose_output,
     make_baseline,
     make_row,
     play_by_replies,
     play_match,
+    play_meeting,
     read_ending,
+    sit_opposite,
 )
 from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, TOKENS
 from gamespiel.measure.journal import Row
@@ -88,38 +93,111 @@ class BaselinePlayer:
         """Does nothing."""
 
 
+class MeetingPlayer:
+    """Plays two agents against each other.
+
+    Args:
+        agents: The agents.
+        deals: The deals, which their noise follows from.
+        track: The board's track.
+        options: The options of endpoints.
+    """
+
+    def __init__(
+        self, agents: tuple[Agent, Agent], deals: DealSet, track: str, options: EndpointOptions
+    ) -> None:
+        self._agents, self._deals, self._options = agents, deals, options
+        self._list_actions = track != UNLISTED
+        self._chats = {
+            agent.name: options.open_chat(agent.spec) for agent in agents if agent.kind == "endpoint"
+        }
+
+    def play(self, matches: Sequence[Match], keep: Keep, on_step: OnStep) -> None:
+        """Plays the matches: one by one, or several at once if an agent is behind an endpoint."""
+
+        def play_one(match: Match) -> None:
+            keep(match, self._play_one(match))
+
+        if self._chats:
+            play_at_once(matches, play_one, self.close, self._options.concurrency)
+        else:
+            for match in matches:
+                play_one(match)
+
+    def _play_one(self, match: Match) -> Row:
+        replies: list[str] = []
+        sides: list[Choose | Writer] = []
+        for agent, side in zip(self._agents, (match, sit_opposite(match)), strict=True):
+            if (chat := self._chats.get(agent.name)) is not None:
+                asked = _Asked(chat, match, self._options.episode_s)
+                sides.append(Writer(match, asked.reply, replies, self._list_actions))
+            else:
+                name = agent.spec if agent.checkpoint is None else f"policy:{agent.checkpoint}"
+                sides.append(make_baseline(name, side, self._deals))
+        return play_meeting(match, sides, replies)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        for chat in self._chats.values():
+            chat.close()
+
+
+class _Asked:
+    """Asks a model behind an endpoint in one episode, and keeps what that costs.
+
+    Args:
+        chat: The model.
+        match: The episode.
+        episode_s: Seconds that all its replies may take together; None for upstream's.
+    """
+
+    def __init__(self, chat: Chat, match: Match, episode_s: float | None) -> None:
+        self._chat, self._match = chat, match
+        self._trace = match.task.startswith(TRACE)
+        self._most = EPISODE_S["trace" if self._trace else "game"] if episode_s is None else episode_s
+        self._seconds, self._spent, self._counted = 0.0, Usage(), True
+
+    def reply(self, messages: Sequence[Message]) -> str:
+        """Returns the model's next reply.
+
+        Raises:
+            NoReplyError: there is none, and the episode is lost by that.
+            EndpointError: the endpoint is away or refuses.
+        """
+        began = time.monotonic()
+        try:
+            # The others' moves do not count: they could play slowly.
+            deadline = began + self._most - self._seconds
+            text, usage = self._chat.request_reply(messages, self._match.seed, deadline)
+            self._spent.add(usage)
+            self._counted &= usage.prompt_tokens > 0
+        except TimeoutError as error:
+            raise NoReplyError(f"its replies took {self._most:g} s") from error
+        except EndpointError as error:
+            if self._chat.classify_failure(error) == LOST:
+                raise
+            raise NoReplyError(str(error)[:LONGEST_ERROR]) from error
+        finally:
+            self._seconds += time.monotonic() - began
+        return (text if self._trace else visible(text))[:LONGEST_REPLY]
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """The seconds, and the tokens if the endpoint counts them."""
+        cost: dict[str, float] = {"seconds": round(self._seconds, 3)}
+        if self._counted:
+            cost |= {name: min(getattr(self._spent, name), MOST_COUNTED - 1) for name in TOKENS}
+        return cost
+
+
 def _play_endpoint(list_actions: bool, episode_s: float | None, chat: Chat, match: Match) -> Row:
     """Plays a match with a model behind an endpoint.
 
     Raises:
         EndpointError: the endpoint is away or refuses: the deal counts for nothing, and can be played again.
     """
-    trace = match.task.startswith(TRACE)
-    seconds = EPISODE_S["trace" if trace else "game"] if episode_s is None else episode_s
-    deadline, spent, asking, counted = time.monotonic() + seconds, Usage(), 0.0, True
-
-    def reply(messages: Sequence[Message]) -> str:
-        nonlocal asking, counted
-        began = time.monotonic()
-        try:
-            text, usage = chat.request_reply(messages, match.seed, deadline)
-            spent.add(usage)
-            counted &= usage.prompt_tokens > 0
-        except TimeoutError as error:
-            raise NoReplyError(f"the episode was not over after {seconds:g} s") from error
-        except EndpointError as error:
-            if chat.classify_failure(error) == LOST:
-                raise
-            raise NoReplyError(str(error)[:LONGEST_ERROR]) from error
-        finally:
-            asking += time.monotonic() - began
-        return (text if trace else visible(text))[:LONGEST_REPLY]
-
-    row = play_by_replies(match, reply, list_actions=list_actions)
-    cost: dict[str, float] = {"seconds": round(asking, 3)}
-    if counted:
-        cost |= {name: min(getattr(spent, name), MOST_COUNTED - 1) for name in TOKENS}
-    return row | {"cost": cost}
+    asked = _Asked(chat, match, episode_s)
+    return play_by_replies(match, asked.reply, list_actions=list_actions) | {"cost": asked.cost}
 
 
 def _record_episode(replies: bool, match: Match, episode: Episode) -> Row:

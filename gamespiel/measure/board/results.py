@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from itertools import combinations
 from typing import Any
 
@@ -18,7 +19,7 @@ from gamespiel.measure.board.file import TOKENS, Board
 from gamespiel.measure.differences import Column, compare_columns, finish_family, pool_differences
 from gamespiel.measure.journal import Row
 from gamespiel.measure.means import Estimate, estimate_mean, pool_equally
-from gamespiel.measure.ratings import rate_games
+from gamespiel.measure.ratings import Meetings, rate, rate_games, rate_meetings
 from task_gym.errors import ArgumentError
 
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -46,8 +47,11 @@ def summarize(board: Board) -> dict[str, Any]:
     with a fault is left out, and counted. If more than ``MOST_FAULTS`` of an agent's deals have one, its
     faults are losses: whoever can steer a game into a fault must not gain by it.
     """
-    deals = {name: _read_deals(board, name) for name in board.entries}
-    return {kind: _summarize_kind(board, tasks, deals) for kind, tasks in KINDS.items()}
+    deals = {name: _read_deals(board, name) for name in board.agents}
+    results = {kind: _summarize_kind(board, tasks, deals) for kind, tasks in KINDS.items()}
+    if board.meetings:
+        results["games"]["meetings"] = summarize_meetings(board, deals)
+    return results
 
 
 Deals = dict[str, list[list[Row]]]
@@ -69,7 +73,7 @@ def _read_deals(board: Board, name: str) -> Deals:
 def _summarize_kind(board: Board, tasks: Sequence[str], played: Mapping[str, Deals]) -> dict[str, Any]:
     entering = [
         name
-        for name, entry in board.entries.items()
+        for name, entry in board.agents.items()
         if any(task in tasks for task in list_tasks(entry, board.track))
     ]
     columns = _make_columns(tasks, {name: played[name] for name in entering})
@@ -129,6 +133,56 @@ def _summarize_agent(
     if pooled:
         summary |= _describe(pool_equally(pooled)) | {"rating": _rate(board, name, tasks, deals)}
     return summary
+
+
+def summarize_meetings(board: Board, played: Mapping[str, Deals]) -> dict[str, Any]:
+    """Returns the scores of agents against each other, and the ratings that follow from these.
+
+    A deal is one value: the mean over both seats. Deals with a fault are left out: either could cause it.
+
+    Args:
+        board: The board.
+        played: The deals of each agent against the anchors.
+    """
+    pairs, games = {}, dict[str, dict[tuple[str, str], list[float | None]]]()
+    for name, entry in board.meetings.items():
+        values: dict[str, list[float | None]] = {}
+        for unit in board.list_counted(name):
+            values.setdefault(unit[1], []).append(_score_deal(board.played[unit]))
+        counted = {task: [value for value in scores if value is not None] for task, scores in values.items()}
+        estimates = [estimate_mean(scores, BOUNDS) for scores in counted.values() if scores]
+        planned, found = sum(1 for _ in board.list_units(name)), sum(map(len, values.values()))
+        pair = {
+            "tasks": len(estimates),
+            "deals": sum(map(len, counted.values())),
+            "faults": sum(row["result"] == "fault" for row in board.list_rows(name)),
+            "missing": planned - found,
+        }
+        pairs[name] = pair | (_describe(pool_equally(estimates)) if estimates else {})
+        for task, scores in values.items():
+            games.setdefault(task, {})[entry["agent"], entry["rival"]] = scores
+    rated = [_read_meetings(task, by_pair, played) for task, by_pair in games.items()]
+    ratings = rate_meetings(rated, board.deals.draw_seed("ratings", "meetings"))
+    return {"pairs": pairs, "ratings": {name: asdict(rating) for name, rating in sorted(ratings.items())}}
+
+
+def _read_meetings(
+    task: str, by_pair: Mapping[tuple[str, str], Sequence[float | None]], played: Mapping[str, Deals]
+) -> Meetings:
+    """Returns the meetings of one game, each deal with its two matches."""
+    shape = max(map(len, by_pair.values())), len(by_pair)
+    scores, counts = np.zeros(shape), np.zeros(shape)
+    for place, values in enumerate(by_pair.values()):
+        for deal, value in enumerate(values):
+            if value is not None:
+                scores[deal, place], counts[deal, place] = 2 * value, 2
+    scale, known = SCALES[task], dict[str, float]()
+    for name in sorted({name for pair in by_pair for name in pair}):
+        sums = [_sum_scores(rows, len(scale.anchors)) for rows in played[name].get(task, [])]
+        whole = [pair for pair in sums if pair is not None] or [([0.0], [0.0])]
+        won, met = (np.sum([row[part] for row in whole], axis=0) for part in range(2))
+        known[name] = float(rate(scale, won, met)) if met.any() else 0.0
+    return Meetings(scale, known, list(by_pair), scores, counts)
 
 
 def _list_regrets(deals: Sequence[Sequence[Row]]) -> Iterator[float]:
@@ -205,8 +259,7 @@ def _rate(board: Board, name: str, tasks: Sequence[str], deals: Deals) -> dict[s
     if not rated:
         return None
     scales, scores, counts = zip(*rated, strict=True)
-    rating = rate_games(scales, scores, counts, board.deals.draw_seed("ratings", name))
-    return {"points": rating.points, "low": rating.low, "high": rating.high, "games": len(rated)}
+    return asdict(rate_games(scales, scores, counts, board.deals.draw_seed("ratings", name)))
 
 
 def _sum_scores(rows: Sequence[Row], anchors: int) -> tuple[list[float], list[float]] | None:

@@ -8,14 +8,14 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from rich.console import Console
 from gamespiel.config.imports import import_modules
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.agents import Agent
-from gamespiel.measure.board.agents import describe, read_agents
+from gamespiel.measure.board.agents import describe, describe_meeting, explain_no_meeting, read_agents
 from gamespiel.measure.board.benchmark import FIXED, MOST_DEALS, SCALES_FILE, TASK_NAMES, parse_deals
 from gamespiel.measure.board.file import (
     Board,
@@ -37,7 +37,7 @@ from gamespiel.measure.board.file import (
     read_board,
     write_board,
 )
-from gamespiel.measure.board.players import make_player, play_deal
+from gamespiel.measure.board.players import MeetingPlayer, make_player, play_deal
 from gamespiel.measure.board.prices import check_priced, read_prices
 from gamespiel.measure.board.results import summarize
 from gamespiel.measure.journal import Journal, Row
@@ -60,6 +60,7 @@ class BoardOptions(EndpointOptions):
     Attributes:
         path: The board's file, which is made or gone on with; it ends in .json or .json.gz.
         agents: The agents that play, as NAME or LABEL=NAME; none: only the file is shown.
+        meetings: Whether these agents also meet each other.
         rounds: Deals of each task.
         track: The track.
         deals: The deals: ``fixed``, or DATE:HASH.
@@ -75,6 +76,7 @@ class BoardOptions(EndpointOptions):
 
     path: Path
     agents: tuple[str, ...] = ()
+    meetings: bool = False
     rounds: int = 1
     track: str = MASKED
     deals: str = FIXED
@@ -132,11 +134,16 @@ def play_board(options: BoardOptions, console: Console | None = None) -> dict[st
         kinds = {name: entry["kind"] for name, entry in board.entries.items()}
         check_priced(prices, kinds | {agent.name: agent.kind for agent in agents})
         journal = open_journal(board, options.path)
+        names = [agent.name for agent in agents]
         for agent in agents:
-            _enter(board, journal, agent)
+            _enter(board, journal, describe(agent, board.track))
+        for first, second in _list_pairs(board, agents, console) if options.meetings else ():
+            entry = describe_meeting(first.name, second.name, board.track)
+            _enter(board, journal, entry)
+            names.append(entry["name"])
         try:
             with interrupting():
-                _play(board, journal, agents, options, console)
+                _play(board, journal, names, options, console)
         finally:
             data = write_board(options.path, make_data(board, list_versions(), summarize(board)))
             _close_journal(board, journal)
@@ -174,15 +181,27 @@ def _open_board(options: BoardOptions) -> Board:
     return board
 
 
-def _enter(board: Board, journal: Journal[Any], agent: Agent) -> None:
-    entry, known = describe(agent, board.track), board.entries.get(agent.name)
+def _list_pairs(board: Board, agents: Sequence[Agent], console: Console) -> list[tuple[Agent, Agent]]:
+    """Returns every two agents that meet, in the order that a board has or gets; says who meets nobody."""
+    meet = []
+    for agent in agents:
+        if reason := explain_no_meeting(board.entries[agent.name], board.track):
+            print_plain(console, f"{quote(agent.name)} meets nobody: {reason}")
+        else:
+            meet.append(agent)
+    order = {name: place for place, name in enumerate(board.entries)}
+    return list(combinations(sorted(meet, key=lambda agent: order[agent.name]), 2))
+
+
+def _enter(board: Board, journal: Journal[Any], entry: dict[str, Any]) -> None:
+    known = board.entries.get(entry["name"])
     if known is None:
-        board.entries[agent.name] = entry
+        board.entries[entry["name"]] = entry
         journal.keep({"entry": entry})
     elif known != entry:
         differs = sorted(key for key in {*known, *entry} if known.get(key) != entry.get(key))
         raise BoardError(
-            f"the board has another {quote(agent.name)}: {differs[0]} is {known.get(differs[0])!r:.80} "
+            f"the board has another {quote(entry['name'])}: {differs[0]} is {known.get(differs[0])!r:.80} "
             f"there, and {entry.get(differs[0])!r:.80} here; LABEL=AGENT gives this one another name"
         )
 
@@ -194,27 +213,29 @@ def _close_journal(board: Board, journal: Journal[Any]) -> None:
         journal.file.unlink(missing_ok=True)
 
 
-def _list_missing(board: Board, agents: list[Agent]) -> Iterator[Unit]:
-    """Yields the units that are missing, agent after agent in each task of a round."""
+def _list_missing(board: Board, names: Sequence[str]) -> Iterator[Unit]:
+    """Yields the units that are missing, one agent or meeting after the other in each task of a round."""
     order: dict[tuple[int, int], list[Unit]] = {}
-    for agent in agents:
-        for unit in board.list_units(agent.name):
+    for name in names:
+        for unit in board.list_units(name):
             order.setdefault((unit[2], TASK_NAMES.index(unit[1])), []).append(unit)
     for place in sorted(order):
         yield from (unit for unit in order[place] if unit not in board.played)
 
 
 def _play(
-    board: Board, journal: Journal[Any], agents: list[Agent], options: BoardOptions, console: Console
+    board: Board, journal: Journal[Any], names: Sequence[str], options: BoardOptions, console: Console
 ) -> None:
-    missing = list(_list_missing(board, agents))
+    missing = list(_list_missing(board, names))
     if not missing:
         return
-    planned = sum(1 for agent in agents for _ in board.list_units(agent.name))
+    planned = sum(1 for name in names for _ in board.list_units(name))
     print_plain(console, f"{len(missing):,} deals to play, of {planned:,}")
     begun = _limit_units(missing, board, options)
     spoke = time.monotonic()
-    played = _play_here(begun, options) if options.processes == 1 else _play_there(begun, options)
+    rivals = {name: (entry["agent"], entry["rival"]) for name, entry in board.meetings.items()}
+    play = _play_here if options.processes == 1 else _play_there
+    played = play(begun, options, rivals)
     for done, (unit, rows) in enumerate(played, 1):
         journal.keep({"unit": list(unit), "rows": rows})
         board.played[unit] = rows
@@ -230,25 +251,36 @@ def _limit_units(units: Sequence[Unit], board: Board, options: BoardOptions) -> 
     for unit in units:
         if time.monotonic() > deadline or left <= 0:
             return
-        left -= len(board.deals.list_matches(*unit[1:]))
+        left -= len(board.list_matches(unit))
         yield unit
+
+
+Rivals = Mapping[str, tuple[str, str]]
+"""The name of a meeting to those of its two agents."""
 
 
 class _Players:
     """The agents of a process, each made when it first plays."""
 
-    def __init__(self, options: BoardOptions) -> None:
-        self._options, self._deals = options, parse_deals(options.deals)
+    def __init__(self, options: BoardOptions, rivals: Rivals) -> None:
+        self._options, self._deals, self._rivals = options, parse_deals(options.deals), rivals
         self._agents = {agent.name: agent for agent in read_agents(options.agents, options.track)}
         self._players: dict[str, MatchPlayer] = {}
 
     def play(self, unit: Unit) -> list[Row]:
         """Returns the records of a unit, in the order of its matches."""
         name, task, deal = unit
+        pair, options = self._rivals.get(name), self._options
         if name not in self._players:
-            options = self._options
-            self._players[name] = make_player(self._agents[name], self._deals, options.track, options)
-        return play_deal(self._players[name], self._deals.list_matches(task, deal))
+            if pair is None:
+                player = make_player(self._agents[name], self._deals, options.track, options)
+            else:
+                first, second = (self._agents[agent] for agent in pair)
+                player = MeetingPlayer((first, second), self._deals, options.track, options)
+            self._players[name] = player
+        deals = self._deals
+        matches = deals.list_meetings(task, deal, pair[1]) if pair else deals.list_matches(task, deal)
+        return play_deal(self._players[name], matches)
 
     def close(self) -> None:
         """Closes all."""
@@ -256,8 +288,10 @@ class _Players:
             player.close()
 
 
-def _play_here(units: Iterator[Unit], options: BoardOptions) -> Iterator[tuple[Unit, list[Row]]]:
-    players = _Players(options)
+def _play_here(
+    units: Iterator[Unit], options: BoardOptions, rivals: Rivals
+) -> Iterator[tuple[Unit, list[Row]]]:
+    players = _Players(options, rivals)
     try:
         for unit in units:
             yield unit, players.play(unit)
@@ -268,7 +302,7 @@ def _play_here(units: Iterator[Unit], options: BoardOptions) -> Iterator[tuple[U
 _players: _Players
 
 
-def _begin_process(options: BoardOptions, parent: int) -> None:
+def _begin_process(options: BoardOptions, rivals: Rivals, parent: int) -> None:
     """Prepares a process that plays; it ends if its parent does, however that ends."""
     global _players
 
@@ -283,14 +317,16 @@ def _begin_process(options: BoardOptions, parent: int) -> None:
 
         torch.set_num_threads(1)
     import_modules(options.imports)
-    _players = _Players(options)
+    _players = _Players(options, rivals)
 
 
 def _play_unit(unit: Unit) -> list[Row]:
     return _players.play(unit)
 
 
-def _play_there(units: Iterator[Unit], options: BoardOptions) -> Iterator[tuple[Unit, list[Row]]]:
+def _play_there(
+    units: Iterator[Unit], options: BoardOptions, rivals: Rivals
+) -> Iterator[tuple[Unit, list[Row]]]:
     """Plays units in processes; yields them as they are over.
 
     Raises:
@@ -299,7 +335,7 @@ def _play_there(units: Iterator[Unit], options: BoardOptions) -> Iterator[tuple[
     # Not forked: threads of this process may have locks that a copy of it would never see free.
     context = multiprocessing.get_context("spawn")
     running: dict[Future[list[Row]], Unit] = {}
-    pool = ProcessPoolExecutor(options.processes, context, _begin_process, (options, os.getpid()))
+    pool = ProcessPoolExecutor(options.processes, context, _begin_process, (options, rivals, os.getpid()))
     try:
         while True:
             for unit in islice(units, 2 * options.processes - len(running)):

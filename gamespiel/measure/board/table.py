@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -45,14 +45,45 @@ def print_board(console: Console, data: Mapping[str, Any], prices: Prices) -> No
             for name in order_agents(part):
                 table.add_row(Text(labels[name]), *describe_agent(part, name, prices))
             console.print(table)
+        if any("score" in pair for pair in part.get("meetings", {"pairs": {}})["pairs"].values()):
+            for head, rows, title in list_meetings(part):
+                table = Grid(head[0], head[1:], title, padding=1, least=20)
+                for first, *cells in rows:
+                    table.add_row(Text(first), *cells)
+                console.print(table)
     console.print(Text(NOTE))
     if any(has_any(part, "cost") for part in data["results"].values()):
         console.print(Text(COST_NOTE))
 
 
+Rows = list[tuple[str, ...]]
+"""The cells of a table's rows."""
+
+
+def list_meetings(part: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Rows, str]]:
+    """Yields heads, rows and titles of the tables of agents that met each other."""
+    meetings = part["meetings"]
+    ratings = sorted(meetings["ratings"].items(), key=lambda item: -item[1]["points"])
+    rows: Rows = []
+    for name, rating in ratings:
+        anchored = part["agents"][name].get("rating")
+        rows.append((name, *format_rating(rating), format_rating(anchored)[0]))
+    yield ("agent", "rating", "95%", "against\nanchors"), rows, "ratings from meetings"
+    pairs: Rows = []
+    for name, pair in meetings["pairs"].items():
+        if "score" in pair:
+            left = f"\n{pair['missing']} missing" if pair["missing"] else ""
+            faults = f"\n{pair['faults']} faults" if pair["faults"] else ""
+            interval = f"{pair['low']:.2f} … {pair['high']:.2f}"
+            pairs.append(
+                (name, f"{pair['score']:.3f}", interval, f"{pair['tasks']}", f"{pair['deals']}{left}{faults}")
+            )
+    yield ("meeting", "score of\nthe first", "95%", "games", "deals"), pairs, "meetings"
+
+
 def list_labels(data: Mapping[str, Any]) -> dict[str, str]:
     """Returns what tables call each agent: its name and, if it is another, what it is."""
-    pairs = [(entry["name"], entry["agent"]) for entry in data["agents"]]
+    pairs = [(entry["name"], entry["agent"]) for entry in data["agents"] if entry["kind"] != "meeting"]
     return {name: name if agent == name else f"{name} = {agent}" for name, agent in pairs}
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from gamespiel.errors import ConfigError, InvalidValueError
-from gamespiel.measure.board.agents import BASELINES, BOARD_TRACKS, asking_of, list_tasks, make_env_section
+from gamespiel.measure.board.agents import BASELINES, BOARD_TRACKS, asking_of, make_env_section
 from gamespiel.measure.board.benchmark import TRACE, DealSet, is_search, parse_deals
 from gamespiel.measure.board.episodes import (
     ReplayError,
@@ -28,6 +28,7 @@ from gamespiel.measure.board.episodes import (
     make_row,
     pick_output,
     replay_match,
+    replay_meeting,
     replay_replies,
     replay_written,
 )
@@ -190,12 +191,14 @@ class Job:
         match: The episode.
         row: The record.
         entry: What the board says of the agent, without its episodes.
+        pair: The same of the two agents of a meeting; empty for others.
     """
 
     where: str
     match: Match
     row: Row
     entry: Mapping[str, Any]
+    pair: tuple[Mapping[str, Any], ...] = ()
 
 
 def _check_agent(board: Board, entry: Mapping[str, Any], where: str, report: Report) -> list[Job]:
@@ -217,10 +220,15 @@ def _check_agent(board: Board, entry: Mapping[str, Any], where: str, report: Rep
             f"{where}: episodes_sha256 is {entry['episodes_sha256']:.16}…, and name and episodes have "
             f"{digest:.16}…: episodes were changed, or the name"
         )
+    names = (about["agent"], about["rival"]) if about["kind"] == "meeting" else ()
+    if wrong := [rival for rival in names if rival not in board.entries]:
+        report.findings.append(f"{where}: the entries of {quote(wrong[0])} are wrong")
+        return []
     board.entries[name] = about
+    pair = tuple(board.entries[rival] for rival in names)
     problems: list[str] = []
     jobs = [
-        Job(f"{where}, episode {place} ({match})", match, row, about)
+        Job(f"{where}, episode {place} ({match})", match, row, about, pair)
         for place, match, row in _pair_rows(board, name, rows, problems)
     ]
     report.findings += [f"{where}, {problem}" for problem in problems]
@@ -233,6 +241,8 @@ def _check_agent(board: Board, entry: Mapping[str, Any], where: str, report: Rep
 def _explain_entry(about: Mapping[str, Any], track: str) -> str:
     """Returns what is wrong with an agent's entries; "" if nothing is."""
     kind, spec = about["kind"], about["agent"]
+    if kind == "meeting":  # checked as the file was read
+        return ""
     if kind == "baseline" and not (spec in BASELINES or is_search(spec)):
         return f"agent {quote(spec)} is no baseline"
     agent_track = None if kind == "baseline" else track
@@ -265,7 +275,7 @@ def _pair_rows(
     The order of the episodes is fixed, so that one that is missing, twice there, or has another seed is seen.
     """
     units = board.list_units(name)
-    expected = (match for unit in units for match in board.deals.list_matches(*unit[1:]))
+    expected = (match for unit in units for match in board.list_matches(unit))
     seen = Counter((row["task"], row["deal"], row["seat"], row["opponent"]) for row in rows)
     for key, count in seen.items():
         if count > 1:
@@ -300,14 +310,14 @@ def _pair_rows(
 
 
 def _note_agent(board: Board, about: Mapping[str, Any], where: str, report: Report) -> None:
-    planned = board.rounds * len(list_tasks(about, board.track))
+    planned = board.rounds * len(board.list_tasks(about["name"]))
     counted = len(board.list_counted(about["name"]))
     if counted < planned:
         report.notes.append(
             f"{where}: {counted:,} of {planned:,} deals are there, the first ones: the others were not "
             "played, or were taken away from the end"
         )
-    if about["kind"] != "baseline":
+    if about["kind"] not in ("baseline", "meeting"):
         what = "replies" if board.track != MASKED else "choices"
         report.notes.append(
             f"{where}: that these {what} are those of {about['agent']!r:.80} is what the author says; "
@@ -362,6 +372,8 @@ def replay_jobs(
 def _searches(job: Job) -> bool:
     if job.match.task.startswith(TRACE):
         return False
+    if job.pair:
+        return any(is_search(entry["agent"]) for entry in job.pair)
     return is_search(job.entry["agent"]) or opponent_searches(job.match.opponent.replace("none", "random"))
 
 
@@ -389,7 +401,11 @@ UNPLAYABLE = (ValueError, LookupError, TypeError, OverflowError, RecursionError,
 def _play_again(job: Job, deals: DealSet, track: str, quick: bool) -> Row:
     match, row, entry = job.match, job.row, job.entry
     baseline = entry["kind"] == "baseline"
-    _check_parts(row, entry["kind"], track, match)
+    _check_parts(job, track)
+    if job.pair:
+        search = not quick or row["result"] == "fault"
+        lists = track != UNLISTED
+        return replay_meeting(match, row, job.pair, deals, list_actions=lists, search=search)
     if not baseline and track != MASKED:
         if entry["kind"] != "endpoint":
             return replay_written(match, row, entry)
@@ -407,10 +423,13 @@ def _play_again(job: Job, deals: DealSet, track: str, quick: bool) -> Row:
     return make_row(match, ending, chances=row.get("chances"), error=ending.fault or None)
 
 
-def _check_parts(row: Row, kind: str, track: str, match: Match) -> None:
+def _check_parts(job: Job, track: str) -> None:
     """Raises ReplayError unless a record has the parts that an agent of its kind leaves."""
+    row, kind, match = job.row, job.entry["kind"], job.match
     has = {key for key in ("chances", "replies") if key in row}
     needed = set() if kind == "baseline" else {"chances"} if track == MASKED else {"replies"}
+    if job.pair:  # no chances are kept of two agents
+        needed = {"replies"} if any(entry["kind"] == "endpoint" for entry in job.pair) else set()
     if has != needed:
         raise ReplayError(f"it has {sorted(has) or 'nothing'} where {sorted(needed) or 'nothing'} is needed")
     if ("cost" in row) != (kind == "endpoint"):

@@ -17,7 +17,7 @@ from gamespiel.measure.means import (
     know_mean,
     pool_equally,
 )
-from gamespiel.measure.ratings import ELO, Scale, rate, rate_games
+from gamespiel.measure.ratings import ELO, Meetings, Scale, rate, rate_games, rate_meetings
 from task_gym.stats import bound_mean
 
 BOUNDS = (-1.0, 1.0)
@@ -147,6 +147,28 @@ def test_games_count_equally_and_deals_are_drawn_whole() -> None:
     assert rating == rate_games([Scale((0.0,))] * 2, [np.concatenate([won, lost]), even], counts, seed=0)
     assert rate_games([Scale((0.0,))], [won[:1]], [won[:1]], seed=0).low is None  # one deal
     assert rate_games([Scale((0.0,))], [won], [won], seed=0).low is None  # all are equal
+
+
+def test_ratings_from_meetings_expect_the_sums_of_scores_together() -> None:
+    """At odds of 2 to 1 from zero each, the first has 4 to 1: it expects 10 * 4/5, and 2/3 of its tie."""
+    scores = np.full((5, 1), (8 + 2 / 3 - 1 / 2) / 5)
+    game = Meetings(Scale((0.0,)), {"a": 0.0, "b": 0.0}, [("a", "b")], scores, np.full((5, 1), 2.0))
+    rated = rate_meetings([game], seed=0)
+    assert [rated[name].points for name in "ab"] == pytest.approx([400 * math.log10(2), -400 * math.log10(2)])
+    assert rated["a"].low is None  # all deals are equal
+    # Who is rated far above loses everything, and one of four meets nobody.
+    known = {"a": 1500.0, "b": 0.0, "c": -900.0, "d": 70.0}
+    scores = np.array([[0.0, 2.0], [0.0, 1.0], [0.0, 0.0]])
+    game = Meetings(Scale((0.0,)), known, [("a", "b"), ("b", "c")], scores, np.array([[2.0, 2.0]] * 3))
+    found = {name: rating.points for name, rating in rate_meetings([game], seed=0).items()}
+    assert sorted(found) == ["a", "b", "c"]
+
+    def expect(margin: float) -> float:
+        return 1 / (1 + 10 ** (-margin / 400))
+
+    tied = {name: expect(found[name] - known[name]) - 1 / 2 for name in found}
+    first, second = 6 * expect(found["a"] - found["b"]), 6 * expect(found["b"] - found["c"])
+    assert [first + tied["a"], second - first + tied["b"], tied["c"] - second] == pytest.approx([0, 3, -3])
 
 
 @pytest.mark.trains

@@ -15,9 +15,12 @@ from game_gym.exact import list_regrets
 from game_gym.games import TABLE
 from gamespiel.cli import main
 from gamespiel.errors import InvalidValueError
+from gamespiel.measure.board import benchmark
 from gamespiel.measure.board.agents import describe, list_tasks, read_agents
 from gamespiel.measure.board.benchmark import (
+    ANCHORS,
     GAMES,
+    MEETING_GAMES,
     SCALES,
     TASK_NAMES,
     DealSet,
@@ -233,12 +236,12 @@ def test_two_commands_do_not_play_one_board(tmp_path: Path, small: None) -> None
 
 @pytest.mark.launch
 def test_processes_play_what_one_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processes have the whole benchmark, whose first two tasks are families of programs."""
-    names = ("trace/arithmetic", "trace/strings")
-    shrink(monkeypatch, names)
+    """The processes have the whole benchmark and its anchors, and play what they are asked for."""
+    shrink(monkeypatch, ("trace/strings", "leduc_poker"))
+    monkeypatch.setattr(benchmark, "ANCHORS", ANCHORS)
     alone, together = tmp_path / "alone.json", tmp_path / "together.json"
-    play(alone, "random", "first")
-    play(together, "random", "first", processes=2)
+    play(alone, "random", "first", meetings=True)
+    play(together, "random", "first", meetings=True, processes=2)
     assert alone.read_bytes() == together.read_bytes()
 
 
@@ -266,6 +269,36 @@ def test_the_command_plays_and_shows(capsys: pytest.CaptureFixture[str]) -> None
         assert main(["leaderboard", "--board", "b.json", "--prices", *words]) == 2  # nothing is played
     assert Path("b.json").read_bytes() == before and Path("b.html").exists()
     assert main(["leaderboard", "--board", "b.json", "--agents", "random", "--html", "b.txt"]) == 2
+
+
+def test_agents_meet_on_the_deals_of_the_board(small: None, tmp_path: Path) -> None:
+    """``first`` against itself plays one game from both seats, so that each deal's mean is a half."""
+    path, parts, agents = (
+        tmp_path / "board.json",
+        tmp_path / "parts.json",
+        ("one=first", "two=first", "mcts:4"),
+    )
+    data = play(path, *agents, meetings=True, rounds=2)
+    met = {entry["name"]: entry["episodes"] for entry in data["agents"][3:]}
+    # Two deals of leduc_poker from two seats, and of goofspiel, which the search does not enter.
+    assert {name: len(rows) for name, rows in met.items()} == {
+        "one vs two": 8, "one vs mcts:4": 4, "two vs mcts:4": 4,
+    }  # fmt: skip
+    addresses = [
+        {(row["deal"], row["seed"], row["task_id"]) for row in rows if row["task"] == "leduc_poker"}
+        for rows in (data["agents"][0]["episodes"], met["one vs two"])
+    ]
+    assert len(addresses[0]) == 2 and addresses[0] == addresses[1]
+    meetings = data["results"]["games"]["meetings"]
+    scores = {name: pair["score"] for name, pair in meetings["pairs"].items()}
+    assert scores["one vs two"] == 0.5 and scores["one vs mcts:4"] == scores["two vs mcts:4"]
+    assert {name: rating["games"] for name, rating in meetings["ratings"].items()} == {
+        "one": 2, "two": 2, "mcts:4": 1,
+    }  # fmt: skip
+    assert inspect_board(path).findings == []
+    for games in (1, 37, None):
+        play(parts, *agents, meetings=True, rounds=2, games=games)
+    assert parts.read_bytes() == path.read_bytes()
 
 
 def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:
@@ -315,6 +348,7 @@ def test_every_game_of_several_players_has_a_scale() -> None:
     for game in GAMES:
         variant = load_task(DealSet().list_matches(game, 0)[0].task_id or 0).variant
         assert (game in SCALES) == (variant.players > 1)
+        assert (game in MEETING_GAMES) == (variant.players == 2 and variant.zero_sum)
         if variant.players > 1:
             scale = SCALES[game]
             assert len(scale.anchors) == len(list_anchors(variant)) and scale.anchors[0] == 0

@@ -309,6 +309,45 @@ def test_what_a_model_wrote_is_read_again(
     assert any("has costs if and only if" in line for line in report.findings)
 
 
+@pytest.mark.trains
+@pytest.mark.sample
+def test_agents_that_meet_are_verified(small: None, finished: Path, tmp_path: Path) -> None:
+    """Two that write and a baseline, and a policy behind its mask."""
+    path, masked = tmp_path / "board.json", tmp_path / "masked.json"
+    with ModelStub(talk) as model:
+        names = [f"{name}=openai:m@{model.url}" for name in ("one", "two")]
+        data = play(path, *names, "random", track="unmasked", meetings=True)
+    rows = data["agents"][3]["episodes"]
+    # As many replies as both have: each has turns in all of these games.
+    assert any("no idea" in row["replies"] for row in rows) and "cost" not in rows[0]
+    assert inspect_board(path).findings == []
+    data = play(masked, f"policy={finished}", "random", "untrained=model:tiny", meetings=True)
+    assert [entry["name"] for entry in data["agents"][3:]] == ["policy vs random"]
+    assert inspect_board(masked).findings == []
+
+    report = forge(path, lambda data: data["agents"][3]["episodes"][0]["replies"].pop())
+    assert any("the replies end after" in line for line in report.findings)
+    row = data["agents"][3]["episodes"][0]
+    forged: list[tuple[str, dict[str, Any]]] = [
+        ("score: the file says", {"score": 0.123}),
+        ("the history ends where", {"history": row["history"][:-1]}),
+        ("played again the game has", {"history": [*row["history"], 0]}),
+        ("address", {"opponent": "policy"}),
+        ("'chances'", {"chances": [1.0]}),
+    ]
+    for said, values in forged:
+        report = forge(masked, lambda data, values=values: data["agents"][3]["episodes"][0].update(values))
+        assert any(said in line for line in report.findings)
+    refused: list[tuple[str, dict[str, Any]]] = [
+        ("no meeting of two agents before it", {"rival": "nobody"}),
+        ("other entries than its own", {"name": "another"}),
+        ("meets no other agent", {"name": "untrained vs random", "agent": "untrained"}),
+    ]
+    for said, about in refused:
+        with pytest.raises(BoardError, match=said):
+            forge(masked, lambda data, about=about: data["agents"][3].update(about))
+
+
 def test_an_endpoint_that_refuses_loses_and_one_that_is_away_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
