@@ -146,7 +146,7 @@ class RunConfig:
     )
     exact_every: Index | None = key(
         None,
-        "steps between exact evaluations, in small games (null: only before and after training; 0: none)",
+        "steps between exact evaluations (null: only before and after training, in small games; 0: none)",
     )
     report_to: Annotated[Many[Literal["none", "tensorboard", "wandb", "trackio"]], ONE] = key(
         (), "where metrics go beside metrics.jsonl: tensorboard, wandb, trackio"

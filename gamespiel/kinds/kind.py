@@ -300,10 +300,14 @@ class Kind(ABC, Generic[Keys]):
 
     # -- exact values, of kinds that have them -------------------------------------------------------------
 
-    def explain_unsolved(self, env: Keys) -> str:
+    def explain_unsolved(self, env: Keys, *, asked: bool = False) -> str:
         """Returns why exact values of the configured task take longer than seconds, or cannot be had.
 
         It is "" if they take seconds: then runs find them unasked.
+
+        Args:
+            env: The ``env`` section.
+            asked: Whether somebody asked for them, so that they may take longer.
         """
         return f"{self.unit} have no exact values"
 

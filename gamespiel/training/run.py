@@ -80,7 +80,8 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     divide_threads(config, launch)
     unsolved = ""
     if config.run.exact_every != 0:  # the answer can take a second, so it is asked for once
-        unsolved = kind_of(config.env).explain_unsolved(evaluation_config(config).env)
+        env, asked = evaluation_config(config).env, bool(config.run.exact_every)
+        unsolved = kind_of(config.env).explain_unsolved(env, asked=asked)
     with interrupting(), ExitStack() as stack:
         ranks = stack.enter_context(joining(config, launch))
         config, resume = ranks.lead(lambda: (config, resume))

@@ -103,9 +103,12 @@ def test_first_in_kuhn_poker_by_hand(tmp_path: Path) -> None:
     assert sampled["seat 1"]["length"] == 1
 
 
-def test_runs_solve_smaller_games_than_evaluations_do() -> None:
+def test_runs_solve_smaller_games_unasked_than_evaluations_do(monkeypatch: pytest.MonkeyPatch) -> None:
     liars_dice = config(("env.task_id", "null"), ("env.game", "liars_dice")).env
     assert "liars_dice was given, which has more than 50,000 histories" in explain_unsolved(liars_dice)
+    monkeypatch.setattr("gamespiel.kinds.games.solvable.QUICK", 50)  # kuhn_poker has 58
+    kuhn = config(*KUHN).env
+    assert "more than 50 histories" in explain_unsolved(kuhn) and not explain_unsolved(kuhn, asked=True)
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------

@@ -280,10 +280,10 @@ class GameKind(Kind[GameKeys]):
         listed = env.list_actions
         return play_game(chat, address.task, address.seed, opponent, limit, address.seat, list_actions=listed)
 
-    def explain_unsolved(self, env: GameKeys) -> str:
+    def explain_unsolved(self, env: GameKeys, *, asked: bool = False) -> str:
         from gamespiel.kinds.games.solvable import explain_unsolved
 
-        return explain_unsolved(env)
+        return explain_unsolved(env, asked=asked)
 
     def exact_game(self, env: GameKeys) -> ExactGame:
         from gamespiel.kinds.games.solvable import exact_game

@@ -33,8 +33,13 @@ def exact_game(env: GameKeys) -> ExactGame:
     return ExactGame(_require_variant(env), opponent, **find_form(env))
 
 
-def explain_unsolved(env: GameKeys) -> str:
-    """Returns why the configured game is not solved against its opponent in seconds; "" if it is."""
+def explain_unsolved(env: GameKeys, *, asked: bool = False) -> str:
+    """Returns why the configured game is not solved against its opponent; "" if it is.
+
+    Args:
+        env: The ``env`` section.
+        asked: Whether the game may be as large as an evaluation takes, and not only solved in seconds.
+    """
     if env.decode == "text":
         return "exact values are those of a policy behind its mask, and env.decode: text has none"
     try:
@@ -42,7 +47,7 @@ def explain_unsolved(env: GameKeys) -> str:
         if opponent not in exact.OPPONENTS:
             known = " and ".join(map(repr, exact.OPPONENTS))
             return f"the policy of opponent {opponent!r} is not known exactly, as that of {known} is"
-        exact.check_size(variant, QUICK, find_form(env)["conversation"])
+        exact.check_size(variant, None if asked else QUICK, find_form(env)["conversation"])
     except (InvalidValueError, SizeError) as error:
         return str(error)
     return ""
