@@ -78,7 +78,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
     per seat), ``success``, ``returns`` (one per seat), ``result`` ("win", "draw", "loss", "cut", "fault"),
     ``history``.
 
-    If the opponent that plays was registered with ``illegal="forfeit"`` or ``illegal="random"`` (see
+    If the opponent that plays was registered with ``illegal="forfeit"`` (see
     ``task_gym.opponents.register_opponent``), every info has ``opponent_illegal``: the number of illegal
     actions by opponents in this episode so far. A seat that gives the game up has its least return. The
     caller's ``score`` and ``result`` follow from that, also at ``reset``.

@@ -6,13 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
-REPLACEMENT = 150
-"""Added to a bot's root r: legal actions in place of illegal ones are drawn from ``RandomState(r + 150)``.
-
-No other stream of the episode starts there. The sum is taken modulo 2**32: upstream has no such stream, so
-none of its seeds is refused for it.
-"""
-
 LAST_STREAM = 4
 """The most that is added to a bot's root. A bot that adds less says so by its attribute ``last_stream``."""
 

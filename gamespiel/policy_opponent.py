@@ -101,6 +101,10 @@ class FrozenPolicy:
         env = self._env
         return {"rules": env.rules, "list_actions": env.list_actions, "named": env.answer == "name"}
 
+    def use(self, policy: LLMPolicy) -> None:
+        """Takes the checkpoint's policy from who has loaded it: a model is in memory once."""
+        self._policy = policy
+
     def _load(self) -> LLMPolicy:
         if self._policy is None:
             from gamespiel.assembly import load_policy

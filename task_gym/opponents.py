@@ -19,7 +19,7 @@ OPEN = "open"
 SELF = "self"
 """The name, in a trainer, of the policy itself; its environments have opponent "open"."""
 
-ILLEGAL_RULES = ("raise", "forfeit", "random")
+ILLEGAL_RULES = ("raise", "forfeit")
 """The rules for an opponent's illegal action; see ``Entry``."""
 
 
@@ -117,8 +117,7 @@ class Entry:
             itself in every game.
         illegal: The rule for an illegal action, and for an answer that is not a whole number. "raise":
             an ``OpponentActionError`` ends the episode. "forfeit": the opponent's seat gives the game
-            up. "random": a legal action is drawn in its place, each equally often; the seed and the seat
-            decide which. Under "forfeit" and "random" ``info["opponent_illegal"]`` counts them per episode.
+            up, and ``info["opponent_illegal"]`` counts that.
         waits: Whether it waits for a server, so that threads can overlap the moves of several episodes.
         searches: Whether it computes its moves for long, outside this process's Python lock, so that as many
             threads as there are cores can search at once, and a trainer's model can decide meanwhile.
@@ -159,9 +158,11 @@ def register_opponent(
 
     Every action of an opponent is checked. With the default ``illegal="raise"``, an illegal action raises an
     ``OpponentActionError`` out of ``reset`` or ``step``. The episode is then over; the next ``reset``
-    starts a clean one. An opponent that can be wrong, such as a language model, needs a rule that goes on::
+    starts a clean one. An opponent that can be wrong, such as a language model, needs the other rule::
 
-        register_opponent("policy", Policy, usage="policy:PATH", takes_argument=True, illegal="random")
+        register_opponent("chat", Chat, usage="chat:MODEL", takes_argument=True, illegal="forfeit")
+
+    or draws among ``view.legal_actions()`` itself.
 
     The arguments are the attributes of ``Entry``; without ``usage`` it is the name.
 

@@ -13,7 +13,7 @@ import pyspiel
 
 from game_gym.backends.base import Ending, GameTurn
 from game_gym.prompts import SeatView, render_end, render_turn
-from game_gym.protocols import LAST_STREAM, PROTOCOLS, REPLACEMENT
+from game_gym.protocols import LAST_STREAM, PROTOCOLS
 from game_gym.score import forfeit_returns, outcome, seat_scores
 from game_gym.spec import State, Variant
 from game_gym.task import Task
@@ -103,9 +103,6 @@ class LocalBackend:
         self._chosen: list[int] = []
         # Illegal actions by opponents in this episode; None if they are not counted.
         self._illegal: int | None = None
-        # Per seat, the random stream of the moves that replace illegal ones.
-        self._replacements: dict[int, Stream] = {}
-        self._episode_seed = 0
 
     @property
     def playing(self) -> str:
@@ -143,9 +140,6 @@ class LocalBackend:
         if seed >= DRAWN_LIMIT:
             self._require_streams(seed)
         self._chosen.clear()
-        self._episode_seed = seed
-        if self._illegal:
-            self._replacements.clear()
         self._illegal = None if match.rule == "raise" else 0
         self._chance_seed = self._protocol.chance(seed)
         for seat, bot in enumerate(match.bots):
@@ -291,9 +285,7 @@ class LocalBackend:
         )
 
     def _checked(self, seat: int, action: Any, legal: list[int]) -> int | None:
-        """Returns an opponent's action as an int, or what its rule puts in place of an illegal one.
-
-        The result is None if the opponent gives the game up.
+        """Returns an opponent's action as an int; None if it was illegal, and gives the game up.
 
         Raises:
             OpponentActionError: the action is illegal, and the opponent was registered with "raise".
@@ -306,22 +298,12 @@ class LocalBackend:
         if number in legal:
             return number
         whole = f"{action!r:.80}, which is not a whole number," if number is None else quote(number)
-        return self._replacement(seat, f"action {whole} was given", legal)
-
-    def _replacement(self, seat: int, mistake: str, legal: list[int]) -> int | None:
-        """Returns what the opponent's rule puts in place of an illegal action; see ``_checked``."""
-        match = self._match
         if self._illegal is None:
+            match = self._match
             who = f"opponent {match.opponent!r} in {match.variant.spec.name!r}, seat {seat}"
-            raise OpponentActionError(illegal_action(f"{who}: {mistake}", legal))
+            raise OpponentActionError(illegal_action(f"{who}: action {whole} was given", legal))
         self._illegal += 1
-        if match.rule == "forfeit":
-            return None
-        stream = self._replacements.get(seat)
-        if stream is None:
-            root = self._protocol.bot(self._episode_seed, seat, match.variant.players)
-            stream = self._replacements[seat] = Stream((root + REPLACEMENT) % SEED_LIMIT)
-        return stream.choice(legal)
+        return None
 
     def _given_up(self, seat: int) -> GameTurn:
         """Returns the end if an opponent gave the game up: its least return, and score 0."""

@@ -178,12 +178,12 @@ def rate_meetings(games: Sequence[Meetings], seed: int) -> dict[str, Rating]:
         times = np.concatenate([np.ones((1, len(game.scores))), _draw_deals(generator, len(game.scores))])
         fitted = _fit_meetings(game, times @ game.scores, times @ game.counts)
         for name, column in zip(names, fitted.T, strict=True):
-            met = [place for place, pair in enumerate(game.pairs) if name in pair]
-            if not met:
+            counts = game.counts[:, [name in pair for pair in game.pairs]]
+            if not counts.any():
                 continue
             points.setdefault(name, []).append(float(column[0]))
             resampled.setdefault(name, []).append(column[1:])
-            count = int((game.counts[:, met].sum(axis=1) > 0).sum())
+            count = int(counts.any(axis=1).sum())
             deals[name] = min(count, deals.get(name, count))
     return {name: _describe(points[name], resampled[name], deals[name]) for name in points}
 

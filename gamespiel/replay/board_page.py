@@ -21,7 +21,7 @@ from gamespiel.measure.board.table import (
     has_any,
     list_columns,
     list_labels,
-    list_meetings,
+    list_meeting_tables,
     order_agents,
 )
 from gamespiel.replay.page import encode_record, fill_page
@@ -104,7 +104,7 @@ def _render_kind(
     yield f"<p>{escape(NOTE)}</p>"
     if has_any(part, "cost"):
         yield f"<p>{escape(COST_NOTE)}</p>"
-    for head, listed, title in list_meetings(part) if "meetings" in part else ():
+    for head, listed, title in list_meeting_tables(part):
         yield f"<h3>{escape(title.capitalize())}</h3>"
         yield _render_table(head, listed)
     if part["differences"]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.runs.manifest import replace_file, write_manifest
 from tests.agents.toys import Bandit, make_policy, make_ppo
+from tests.task_gym.test_files import files_of_at_most
 
 
 def learner(steps: int = 0, **kwargs: object) -> LLMPPO:
@@ -81,13 +81,9 @@ def test_a_full_disk_is_a_named_error_and_leaves_no_half(torn: str, trained: LLM
     """A limit on the size of files stands in for the disk: torch and safetensors each have an error of it."""
     whole = checkpoint.save(trained, tmp_path / "whole")
     limit = next(whole.rglob(torn)).stat().st_size - 1
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
-    try:
-        with pytest.raises(CheckpointError, match=r"step-000002' cannot be written: .* MiB are free"):
-            checkpoint.save(trained, tmp_path / "full")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    refused = pytest.raises(CheckpointError, match=r"step-000002' cannot be written: .* MiB are free")
+    with files_of_at_most(limit), refused:
+        checkpoint.save(trained, tmp_path / "full")
     assert list((tmp_path / "full" / "checkpoints").iterdir()) == []
 
 

@@ -21,15 +21,12 @@ from gamespiel.agents.runs import catalog, checkpoint
 from gamespiel.agents.runs.checkpoint import CheckpointError
 from gamespiel.agents.runs.loggers import find_gaps
 from gamespiel.agents.runs.manifest import is_whole, write_manifest
-from tests.agents.toys import Bandit, make_ppo
+from tests.agents.test_checkpoint import trained
+
+__all__ = ["trained"]
 
 OPERATIONS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
 """Operations that Python reports before it does them. A kill before each is a kill between any two."""
-
-
-@pytest.fixture(scope="module")
-def trained() -> LLMPPO:
-    return make_ppo(Bandit, batch_size=8, ppo_epochs=2, total_steps=2).learn()
 
 
 @pytest.fixture(scope="module")

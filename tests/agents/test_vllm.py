@@ -7,8 +7,7 @@ import os
 import shutil
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,7 @@ from tests.agents.fake_vllm import (
     writing,
 )
 from tests.agents.toys import make_policy, masks_of, randomise, rows_of
+from tests.gamespiel.serving.servers import wait_until
 
 pytestmark = [pytest.mark.launch, pytest.mark.sample]
 
@@ -283,15 +283,8 @@ def test_a_fault_is_tried_again(
             server.faults.extend([fault] * (1 if hangs else 3))  # the second time it counts as gone
         assert [one.tokens for one in decide(policy)] == [one.tokens for one in expected]
         assert server.loaded and not server.faults
-    wait_for(lambda: server.aborted == hangs)
+    wait_until(lambda: server.aborted == hangs)
     assert server.aborted == hangs
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Waits until something is so, or so many seconds."""
-    ends = time.monotonic() + seconds
-    while not condition() and time.monotonic() < ends:
-        time.sleep(0.01)
 
 
 def test_a_request_that_always_fails_and_a_server_that_never_comes_back_stop(
@@ -330,7 +323,7 @@ def test_a_restart_in_mid_run_changes_nothing(
 
     def restart() -> None:
         stopped.wait()
-        wait_for(lambda: "waiting for it" in caplog.text)
+        wait_until(lambda: "waiting for it" in caplog.text)
         server.start()
 
     there.on_progress = on_progress
@@ -374,7 +367,7 @@ def test_ctrl_c_leaves_no_request_behind(policy: LLMPolicy, make_server: MakeSer
         return 4 - len(server.faults)
 
     def interrupt() -> None:
-        wait_for(lambda: count_hung() > 0)
+        wait_until(lambda: count_hung() > 0)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt, daemon=True)
@@ -382,7 +375,7 @@ def test_ctrl_c_leaves_no_request_behind(policy: LLMPolicy, make_server: MakeSer
         thread.start()
         decide(policy)
     # The server may read a request that was sent before only now.
-    wait_for(lambda: server.aborted == count_hung())
+    wait_until(lambda: server.aborted == count_hung())
     assert server.aborted == count_hung() > 0
     server.faults.clear()
     assert len(decide(policy)) == len(TEXTS)  # the next requests are as before

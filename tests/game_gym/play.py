@@ -86,11 +86,6 @@ class Fixed:
         return self.answer
 
 
-def strip(record: list[Any], *keys: str) -> list[Any]:
-    """A record of an episode, its infos without some of their keys."""
-    return [(*turn[:-1], {k: v for k, v in turn[-1].items() if k not in keys}) for turn in record]
-
-
 def pick(legal: list[int], turn: int, seed: int) -> int:
     """The agent's rule in the recorded games."""
     return legal[(7 * turn + seed) % len(legal)]
@@ -101,22 +96,16 @@ def episode(
 ) -> list[tuple[Any, ...]]:
     """Play one episode by the rule, or ``longest`` turns of it; all it showed, as plain data to compare."""
     text, info = env.reset(seed=seed, options=options)
-    record: list[tuple[Any, ...]] = [(text, opening(info))]
-    over, turn = not info["legal_actions"], 0  # a game may be over before the first turn
-    while not over and turn != longest:
-        text, reward, terminated, truncated, info = env.step(pick(info["legal_actions"], turn, seed))
-        record.append((text, reward, terminated, truncated, plain(info)))
-        over, turn = terminated or truncated, turn + 1
-    return record
+    return [(text, opening(info)), *finish(env, info["legal_actions"], seed, longest)]
 
 
-def finish(env: Any, legal: list[int], turn: int = 0) -> list[Any]:
+def finish(env: Any, legal: list[int], seed: int = 3, longest: int | None = None) -> list[Any]:
     """Play on by the rule from a turn with these legal actions; what was returned, as plain data."""
-    record, over = [], not legal
-    while not over:
-        text, reward, terminated, truncated, info = env.step(pick(legal, turn, 3))
+    record, over = [], not legal  # a game may be over before the first turn
+    while not over and len(record) != longest:
+        text, reward, terminated, truncated, info = env.step(pick(legal, len(record), seed))
         record.append((text, reward, terminated, truncated, plain(info)))
-        legal, turn, over = info["legal_actions"], turn + 1, terminated or truncated
+        legal, over = info["legal_actions"], terminated or truncated
     return record
 
 

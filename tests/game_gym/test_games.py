@@ -173,8 +173,6 @@ def test_results(returns: list[float], seat: int, score: float, result: str) -> 
 
 
 def test_a_forfeit_is_the_least_return() -> None:
-    assert forfeit_returns([0, 0], 1, True, -13) == [13, -13]
-    assert forfeit_returns([0, 0, 0], 0, True, -6) == [-6, 3, 3]  # the others share what it lost
     assert forfeit_returns([2, 5], 1, False, 0) == [2, 0]
     assert forfeit_returns([2], 0, False, -1) == [-1]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import gymnasium as gym
@@ -19,11 +18,10 @@ from tests.game_gym.play import LEDUC
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["GameSpiel-v0", "GameSpielText-v0"])
 def test_the_checker_passes_without_a_warning(name: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(gym.make(name, task_ids=[(LEDUC, LEDUC + 9)], render_mode="rgb_array").unwrapped)
+    check_env(gym.make(name, task_ids=[(LEDUC, LEDUC + 9)], render_mode="rgb_array").unwrapped)
 
 
 IMPORTS = """

@@ -1,4 +1,4 @@
-"""Opponents' actions are checked: an illegal one raises, gives the game up, or is replaced."""
+"""Opponents' actions are checked: an illegal one raises, or gives the game up."""
 
 from __future__ import annotations
 
@@ -12,22 +12,9 @@ from game_gym.opponents.simple import UniformOpponent
 from task_gym import opponents
 from task_gym.errors import EpisodeError, OpponentActionError
 from task_gym.opponents import register_opponent
-from task_gym.seeding import DRAWN_LIMIT, Stream
-from tests.game_gym.play import LEDUC, Fixed, episode, make, strip
+from tests.game_gym.play import LEDUC, Fixed, make
 
 pytestmark = pytest.mark.usefixtures("registries")
-
-#: Keys of infos about the opponent.
-APART = ("opponent", "opponent_illegal")
-
-#: (game, its parameters): each kind of turn, two to four seats.
-GAMES: list[tuple[str, dict[str, Any]]] = [
-    ("leduc_poker", {}),
-    ("tic_tac_toe", {}),
-    ("goofspiel", {"num_cards": 6, "players": 4, "points_order": "random"}),
-    ("kuhn_poker", {"players": 3}),
-    ("hearts", {}),
-]
 
 
 class Echo(Fixed):
@@ -35,26 +22,6 @@ class Echo(Fixed):
 
     def act(self, view: Any) -> Any:
         return self.answer(view.legal_actions())
-
-
-class Chooser(UniformOpponent):
-    """Plays as "random"; its first choice, and every second one after it, comes from another stream."""
-
-    def restart(self, seed: int) -> None:
-        super().restart(seed)
-        self.other, self.turns = Stream(seed + 150), 0
-
-    def act(self, view: Any) -> Any:
-        self.turns += 1
-        return self.other.choice(view.legal_actions()) if self.turns % 2 else super().act(view)
-
-
-class Stumbler(Chooser):
-    """As ``Chooser``, with an illegal action in place of every choice from the other stream."""
-
-    def act(self, view: Any) -> Any:
-        chosen = super().act(view)
-        return 1000 if self.turns % 2 else chosen
 
 
 def answering(answer: Any, rule: str = "raise", kind: type[Fixed] = Fixed) -> str:
@@ -221,42 +188,16 @@ def test_a_forfeit_is_last_where_nobody_has_more_than_the_least_return(game: str
     assert (info["score"], info["result"]) == (1, "win" if players == 2 else "draw")
 
 
-# -- random --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("game", "params"), GAMES)
-def test_other_streams_go_on_undisturbed(game: str, params: dict[str, Any]) -> None:
-    """An opponent that draws the same actions itself, from root + 150, plays the same game to the byte."""
-    register_opponent("legal", Chooser)
-    register_opponent("illegal", Stumbler, illegal="random")
-    counts = []
-    for seeding, seed in (("openenv", 0), ("evaluate", 1), ("openenv", 3), ("evaluate", DRAWN_LIMIT - 1)):
-        arguments = {"game": game, "params": params, "seeding": seeding}
-        record = episode(make(**arguments, opponent="illegal"), seed)
-        counts.append(record[-1][-1]["opponent_illegal"])
-        assert strip(record, *APART) == strip(episode(make(**arguments, opponent="legal"), seed), *APART)
-    assert max(counts) > 0
-
-
-def test_the_count_is_in_every_info() -> None:
-    env = make(game="tic_tac_toe", opponent=answering(None, "random"), max_turns=2)
-    for seed in (0, 1):  # seat 1 in the second: the opponent has moved once at the reset
-        _, info = env.reset(seed=seed)
-        assert info["opponent_illegal"] == seed
-        info = env.step(99)[-1]
-        assert "error" in info and info["opponent_illegal"] == seed
-        info = env.step(info["legal_actions"][0])[-1]
-        assert info["opponent_illegal"] == seed + 1
-        info = env.step(info["legal_actions"][0])[-1]
-        assert (info["result"], info["opponent_illegal"]) == ("cut", seed + 2)
+def test_illegal_actions_of_the_caller_are_not_the_opponents() -> None:
+    env = make(game="tic_tac_toe", opponent=answering(None, "forfeit"))
     env.reset(seed=0)
     info = [env.step(99) for _ in range(3)][-1][-1]
     assert (info["result"], info["opponent_illegal"]) == ("loss", 0)
 
 
 def test_who_plays_decides_whether_there_is_a_count() -> None:
-    register_opponent("deep", UniformOpponent, illegal="random", stand_in=lambda game, argument: "random")
-    register_opponent("alone", UniformOpponent, illegal="random")
+    register_opponent("deep", UniformOpponent, illegal="forfeit", stand_in=lambda game, argument: "random")
+    register_opponent("alone", UniformOpponent, illegal="forfeit")
     assert "opponent_illegal" not in make(game="kuhn_poker", opponent="deep").reset(seed=0)[1]
     # Alone at the table, nobody plays; the key is there, as in every other game of the same environment.
     assert make(game="2048", opponent="alone").reset(seed=0)[1]["opponent_illegal"] == 0

@@ -201,8 +201,6 @@ def test_going_back_moves_later_checkpoints_aside(tmp_path: Path) -> None:
     whole = train_quietly(evaluated(tmp_path / "whole"))
     run = train_quietly(evaluated(tmp_path / "run"))
     rows = (run / "metrics.jsonl").read_bytes()
-    with pytest.raises(CheckpointError, match=r"or from .*run@3, which moves the later ones aside"):
-        train_quietly(evaluated(run), resume=run / "checkpoints" / "step-000003")
     _, said = train_aloud(evaluated(run), f"{run}@3")
     aside = run / "checkpoints" / "left-at-000003"
     assert f"going back to step 3: the later checkpoints and metrics are in {aside}" in said

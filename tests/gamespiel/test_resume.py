@@ -147,7 +147,8 @@ def test_without_the_summary_how_it_began_is_unknown(finished: Path, tmp_path: P
 
 
 def test_an_older_checkpoint_does_not_overtake_later_ones(finished: Path) -> None:
-    with pytest.raises(CheckpointError, match="step-000012 lies beside it and would be overtaken"):
+    advice = r"step-000012 lies beside it and would be overtaken; .*@3, which moves the later ones aside"
+    with pytest.raises(CheckpointError, match=advice):
         train_quietly(saved_config(finished), resume=finished / "checkpoints" / "step-000003")
 
 

@@ -137,16 +137,17 @@ def test_gymnasiums_class_is_a_direct_base() -> None:
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@given(SEEDS, st.lists(st.integers(1, 5000), max_size=40))
-def test_below_equals_choice(seed: int, sizes: list[int]) -> None:
+@settings(max_examples=50)
+@given(
+    SEEDS,
+    st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=60), max_size=20),
+    st.lists(st.integers(1, 5000), max_size=40),
+)
+def test_weighted_and_uniform_draws_share_one_stream(
+    seed: int, weights: list[list[int]], sizes: list[int]
+) -> None:
     theirs, ours = np.random.RandomState(seed), Stream(seed)
     assert [ours.below(n) for n in sizes] == [theirs.choice(n) for n in sizes]
-
-
-@settings(max_examples=50)
-@given(SEEDS, st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=60), max_size=20))
-def test_weighted_and_uniform_draws_share_one_stream(seed: int, weights: list[list[int]]) -> None:
-    theirs, ours = np.random.RandomState(seed), Stream(seed)
     for row in weights:
         p = tuple(weight / sum(row) for weight in row)
         assert ours.weighted(p) == theirs.choice(len(p), p=p)

@@ -13,15 +13,9 @@ from gamespiel.endpoints.endpoint import parse_endpoint
 from gamespiel.errors import InvalidValueError
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.measure.agents import UNTRAINED, Agent, find_checkpoint
-from gamespiel.measure.board.benchmark import (
-    MEETING_GAMES,
-    TASK_NAMES,
-    TRACE,
-    explain_refusal,
-    is_search,
-)
+from gamespiel.measure.board.benchmark import TASK_NAMES, TRACE, explain_refusal, is_search
 from gamespiel.tracks import ASKING, MASKED, UNLISTED, UNMASKED
-from task_gym.errors import nearest, quote
+from task_gym.errors import TaskGymError, nearest, quote
 
 BOARD_TRACKS: Mapping[str, str] = {
     MASKED: "an agent chooses among the legal actions, and can do nothing else",
@@ -53,30 +47,6 @@ def describe(agent: Agent, track: str) -> dict[str, Any]:
         entry["env_type"], entry["model"] = env.env_type, str(agent.config.model.model_name)
         entry["asking"] = {key: getattr(env, key) for key in kind_of(env).asking}
     return entry | agent.identify()
-
-
-def describe_meeting(first: str, second: str, track: str) -> dict[str, Any]:
-    """Returns what a board says of two agents that meet each other."""
-    name = f"{first} vs {second}"
-    return {"name": name, "agent": first, "rival": second, "kind": "meeting", "track": track}
-
-
-def explain_no_meeting(entry: Mapping[str, Any], track: str) -> str:
-    """Returns why an agent meets no other agent of a board; "" if it does.
-
-    Args:
-        entry: What the board says of the agent.
-        track: The board's track.
-    """
-    if entry["kind"] == "model":
-        return "an untrained model meets no other agent"
-    if entry["kind"] != "checkpoint":
-        return ""
-    if track != MASKED:
-        return "a trained policy meets other agents only behind its mask"
-    if entry.get("env_type") != "openspiel" or entry.get("asking", {}).get("conversation"):
-        return "it was not trained on games with a prompt per turn"
-    return ""
 
 
 def read_agents(names: Sequence[str], track: str, option: str = "--agents") -> list[Agent]:
@@ -177,22 +147,52 @@ def make_env_section(env_type: str, asking: Mapping[str, Any]) -> Any:
     return from_dict({"env": section}, "the agent's asking keys").env
 
 
+def explain_entry(about: Mapping[str, Any], track: str) -> str:
+    """Returns what is wrong with an agent's entries; "" if nothing is.
+
+    Args:
+        about: The entries, but its episodes and their digest.
+        track: The board's track.
+    """
+    kind, spec = about["kind"], about["agent"]
+    if kind == "meeting":  # checked as the file was read
+        return ""
+    if kind == "endpoint" and track == MASKED:
+        return f"an agent behind an endpoint writes replies, and the board is of the track {track!r}"
+    if kind == "baseline" and not (spec in BASELINES or is_search(spec)):
+        return f"agent {quote(spec)} is no baseline"
+    agent_track = None if kind == "baseline" else track
+    if about["track"] != agent_track:
+        return (
+            f"it is of track {about['track']!r}, and the board of {track!r}: agents of different tracks are "
+            "not rated together"
+        )
+    needed = {"env_type", "model", "asking"} if kind in ("checkpoint", "model") else set()
+    needed |= {"checkpoint", "sha256"} if kind == "checkpoint" else set()
+    there = set(about) - {"name", "agent", "kind", "track"}
+    if there != needed:
+        return f"an agent of kind {kind!r} has {sorted(needed)} beside its name, not {sorted(there)}"
+    if needed:
+        try:
+            make_env_section(about["env_type"], about["asking"])
+        except TaskGymError as error:
+            return f"asking: {error}"
+        for key, value in asking_of(about["env_type"], track).items():
+            if about["asking"][key] != value:
+                return f"asking: {key} is {quote(about['asking'][key])}, and {value!r} on the track {track!r}"
+    return ""
+
+
 def list_tasks(entry: Mapping[str, Any], track: str) -> list[str]:
     """Returns the tasks that an agent enters, in the order of a round."""
     return [task for task in TASK_NAMES if not explain_absence(entry, task, track)]
-
-
-def list_meeting_tasks(first: Mapping[str, Any], second: Mapping[str, Any], track: str) -> list[str]:
-    """Returns the games in which two agents meet, in the order of a round: both enter them."""
-    enters = set(list_tasks(first, track)) & set(list_tasks(second, track))
-    return [task for task in TASK_NAMES if task in MEETING_GAMES and task in enters]
 
 
 def explain_absence(entry: Mapping[str, Any], task: str, track: str) -> str:
     """Returns why an agent does not enter a task; "" if it does.
 
     Args:
-        entry: What the board says of the agent.
+        entry: The board's entry of the agent.
         task: The task.
         track: The board's track.
     """

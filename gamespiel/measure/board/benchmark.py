@@ -204,7 +204,7 @@ def resolve_opponent(name: str, variant: Variant) -> str:
     return f"{match[1]}:{simulations}x{max(1, rollouts // simulations)}"
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 15)
 def explain_refusal(name: str, task: str) -> str:
     """Returns why a baseline does not enter a task; "" if it does."""
     if not is_search(name):

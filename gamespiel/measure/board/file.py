@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -20,16 +20,17 @@ from typing_extensions import TypedDict
 
 from gamespiel.errors import ConfigError
 from gamespiel.measure.board.agents import (
+    BOARD_TRACKS,
     LONGEST_NAME,
-    describe_meeting,
-    explain_no_meeting,
+    explain_entry,
     find_wrong_name,
-    list_meeting_tasks,
     list_tasks,
 )
 from gamespiel.measure.board.benchmark import MOST_DEALS, NAME, DealSet, parse_deals
+from gamespiel.measure.board.meetings import find_wrong_meeting, list_meeting_tasks
 from gamespiel.measure.journal import Journal, Row
 from gamespiel.measure.play import Match
+from task_gym.errors import quote
 from task_gym.files import NO_JSON, explain_json, read_file, read_finite, write_atomically
 from task_gym.remote.protocol import MOST_COUNTED
 
@@ -153,7 +154,7 @@ class Board:
         deals: The deals.
         track: The track.
         rounds: Deals of each task that were planned.
-        entries: What is said of each agent, by name, and of two that meet: after both.
+        entries: The entries of agents by name, and of two that meet, which come after both.
         played: The records of each unit, in the order of its matches.
     """
 
@@ -183,8 +184,9 @@ class Board:
     def list_matches(self, unit: Unit) -> list[Match]:
         """Returns the matches of a unit."""
         name, task, deal = unit
-        if (rival := self.entries[name].get("rival")) is not None:
-            return self.deals.list_meetings(task, deal, rival)
+        entry = self.entries[name]
+        if entry["kind"] == "meeting":
+            return self.deals.list_meetings(task, deal, entry["rival"])
         return self.deals.list_matches(task, deal)
 
     def list_units(self, name: str) -> Iterator[Unit]:
@@ -338,29 +340,19 @@ def parse_board(content: bytes, where: str) -> dict[str, Any]:
         )
     if wrong := find_wrong_name([entry["name"] for entry in shaped["agents"]]):
         raise BoardError(f"{where} is no board: it has {wrong}")
-    if wrong := _find_wrong_meeting(shaped["agents"], shaped["track"]):
+    if (track := shaped["track"]) not in BOARD_TRACKS:
+        raise BoardError(f"{where} is of the track {quote(track)}; allowed: {', '.join(BOARD_TRACKS)}")
+    if wrong := find_wrong_meeting(shaped["agents"], track):
         raise BoardError(f"{where} is no board: {wrong}")
     return dict(shaped)
 
 
-def _find_wrong_meeting(entries: Sequence[Mapping[str, Any]], track: str) -> str:
-    """Returns what is wrong with the meetings of a board, or "": two known agents meet once."""
-    known: dict[str, Mapping[str, Any]] = {}
-    pairs = set[frozenset[str]]()
-    for entry in entries:
-        if entry["kind"] != "meeting":
-            known[entry["name"]] = entry
-            continue
-        first, second = names = entry["agent"], entry.get("rival", "")
-        about = {key: value for key, value in entry.items() if not key.startswith("episodes")}
-        if first not in known or second not in known or first == second:
-            return f"{entry['name']!r:.80} is no meeting of two agents before it"
-        if about != describe_meeting(first, second, track) or frozenset(names) in pairs:
-            return f"the meeting {entry['name']!r:.80} has other entries than its own, or is there twice"
-        if reason := next(filter(None, (explain_no_meeting(known[name], track) for name in names)), ""):
-            return f"the meeting {entry['name']!r:.80}: {reason}"
-        pairs.add(frozenset(names))
-    return ""
+def find_too_many(board: Board) -> str:
+    """Returns why a board has more agents or meetings than its file may have; "" if it does not."""
+    entries = [{**entry, "episodes": []} for entry in board.entries.values()]
+    if len(entries) > MOST_AGENTS:
+        return f"it would have {len(entries):,} agents and meetings, allowed: {MOST_AGENTS:,}"
+    return find_wrong_name(list(board.entries)) or find_wrong_meeting(entries, board.track)
 
 
 def _explain_shape(error: ValidationError) -> str:
@@ -431,9 +423,10 @@ def load_board(path: Path) -> Board:
     board = Board(parse_deals(data["deals"]), data["track"], data["rounds"])
     for entry in data["agents"]:
         name = entry["name"]
-        board.entries[name] = {
-            key: value for key, value in entry.items() if key not in ("episodes", "episodes_sha256")
-        }
+        about = {key: value for key, value in entry.items() if key not in ("episodes", "episodes_sha256")}
+        if wrong := explain_entry(about, board.track):
+            raise BoardError(f"{str(path)!r}: {name!r:.80}: {wrong}")
+        board.entries[name] = about
         keep_units(board, name, entry["episodes"])
     return board
 

@@ -17,9 +17,9 @@ from rich.console import Console
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.agents import Agent
 from gamespiel.measure.board.agents import describe, read_agents
-from gamespiel.measure.board.episodes import find_first_difference
 from gamespiel.measure.board.file import Board
-from gamespiel.measure.board.players import make_player, play_deal
+from gamespiel.measure.board.players import Opened, make_player, play_deal
+from gamespiel.measure.board.replays import find_first_difference
 from gamespiel.measure.journal import Row
 from gamespiel.measure.options import EndpointOptions
 from gamespiel.report.text import print_plain
@@ -80,7 +80,7 @@ def replay_models(
         agents: The models; see ``read_models``.
         share: The share of its deals; at least one is drawn.
         seed: Draws them; None for one that nobody knew before. It is printed.
-        console: Where to print.
+        console: The console to print on.
     """
     seed = secrets.randbits(64) if seed is None else seed
     return [line for agent in agents for line in _replay_model(board, agent, share, seed, console)]
@@ -108,7 +108,7 @@ def _replay_model(board: Board, agent: Agent, share: float, seed: int, console: 
         f"{quote(agent.name)}: {count:,} of {len(units):,} deals are played again, drawn by seed {seed}; if "
         f"{forged:,} are forged, one of them is among these with {chance:.1%}",
     )
-    player = make_player(agent, board.deals, board.track, EndpointOptions())
+    player = make_player(agent, board.deals, board.track, Opened(EndpointOptions()))
     problems: list[str] = []
     try:
         for unit in (units[place] for place in drawn):

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -33,24 +34,52 @@ from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, TOKENS
 from gamespiel.measure.journal import Row
 from gamespiel.measure.options import EndpointOptions
 from gamespiel.measure.play import EndpointPlayer, Keep, Match, MatchPlayer, make_policy_player
+from gamespiel.policy_opponent import find_policy
 from gamespiel.tracks import MASKED, UNLISTED
 from task_gym.remote.protocol import MOST_COUNTED
 from task_gym.replies import visible
+
+if TYPE_CHECKING:  # baselines play without a learning library
+    from gamespiel.agents.policy import LLMPolicy
 
 DIGITS = 6
 """Decimal places of the probabilities that are kept; the least has 1 at the last place, as it was not 0."""
 
 
-def make_player(agent: Agent, deals: DealSet, track: str, options: EndpointOptions) -> MatchPlayer:
+class Opened:
+    """The models of a process, each opened once, however many players ask it.
+
+    Args:
+        options: The options of endpoints.
+    """
+
+    def __init__(self, options: EndpointOptions) -> None:
+        self.options = options
+        self._chats: dict[str, Chat] = {}
+        self._policies: dict[str, LLMPolicy] = {}
+
+    def open_chat(self, agent: Agent) -> Chat:
+        """Returns the connections to an agent behind an endpoint."""
+        if agent.spec not in self._chats:
+            self._chats[agent.spec] = self.options.open_chat(agent.spec)
+        return self._chats[agent.spec]
+
+    def load(self, agent: Agent) -> LLMPolicy:
+        """Returns the policy of an agent that is here."""
+        if agent.name not in self._policies:
+            self._policies[agent.name] = load_policy(agent.config, agent.checkpoint, Console(quiet=True))[0]
+        return self._policies[agent.name]
+
+
+def make_player(agent: Agent, deals: DealSet, track: str, opened: Opened) -> MatchPlayer:
     """Returns an agent that is ready to play."""
     if agent.kind == "baseline":
         return BaselinePlayer(agent.spec, deals)
     if agent.kind == "endpoint":
-        play_one = partial(_play_endpoint, track != UNLISTED, options.episode_s)
-        return EndpointPlayer(options.open_chat(agent.spec), options.concurrency, play_one)
-    policy, _ = load_policy(agent.config, agent.checkpoint, Console(quiet=True))
+        play_one = partial(_play_endpoint, track != UNLISTED, opened.options.episode_s)
+        return EndpointPlayer(opened.open_chat(agent), opened.options.concurrency, play_one)
     return make_policy_player(
-        policy,
+        opened.load(agent),
         agent.config,
         lambda match: deals.draw_seed("noise", match.task, match.deal),
         record=partial(_record_episode, track != MASKED),
@@ -100,17 +129,16 @@ class MeetingPlayer:
         agents: The agents.
         deals: The deals, which their noise follows from.
         track: The board's track.
-        options: The options of endpoints.
+        opened: The models.
     """
 
-    def __init__(
-        self, agents: tuple[Agent, Agent], deals: DealSet, track: str, options: EndpointOptions
-    ) -> None:
-        self._agents, self._deals, self._options = agents, deals, options
+    def __init__(self, agents: tuple[Agent, Agent], deals: DealSet, track: str, opened: Opened) -> None:
+        self._agents, self._deals, self._options = agents, deals, opened.options
         self._list_actions = track != UNLISTED
-        self._chats = {
-            agent.name: options.open_chat(agent.spec) for agent in agents if agent.kind == "endpoint"
-        }
+        self._chats = {agent.name: opened.open_chat(agent) for agent in agents if agent.kind == "endpoint"}
+        for agent in agents:
+            if agent.checkpoint is not None:
+                find_policy(str(agent.checkpoint)).use(opened.load(agent))
 
     def play(self, matches: Sequence[Match], keep: Keep, on_step: OnStep) -> None:
         """Plays the matches: one by one, or several at once if an agent is behind an endpoint."""

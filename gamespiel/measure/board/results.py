@@ -121,7 +121,7 @@ def _summarize_agent(
             cell |= _describe(estimate)
         cell["against"] = _score_anchors(deals.get(task, []))
         cells[task] = cell
-    planned = sum(unit[1] in cells for unit in board.list_units(name))
+    planned = board.rounds * sum(task in cells for task in board.list_tasks(name))
     counted = sum(len(deals.get(task, [])) for task in tasks)
     summary: dict[str, Any] = {"tasks": cells, "tasks_played": len(pooled), "missing": planned - counted}
     costs = [row["cost"] for task in tasks for deal in deals.get(task, []) for row in deal if "cost" in row]
@@ -151,12 +151,12 @@ def summarize_meetings(board: Board, played: Mapping[str, Deals]) -> dict[str, A
             values.setdefault(unit[1], []).append(_score_deal(board.played[unit]))
         counted = {task: [value for value in scores if value is not None] for task, scores in values.items()}
         estimates = [estimate_mean(scores, BOUNDS) for scores in counted.values() if scores]
-        planned, found = sum(1 for _ in board.list_units(name)), sum(map(len, values.values()))
+        planned = board.rounds * len(board.list_tasks(name))
         pair = {
             "tasks": len(estimates),
             "deals": sum(map(len, counted.values())),
             "faults": sum(row["result"] == "fault" for row in board.list_rows(name)),
-            "missing": planned - found,
+            "missing": planned - sum(map(len, values.values())),
         }
         pairs[name] = pair | (_describe(pool_equally(estimates)) if estimates else {})
         for task, scores in values.items():
@@ -199,7 +199,7 @@ def _list_regrets(deals: Sequence[Sequence[Row]]) -> Iterator[float]:
 
 def _sum_costs(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Returns seconds per episode, and tokens per episode of those whose tokens were counted."""
-    tokens = [cost for cost in costs if TOKENS[0] in cost]
+    tokens = [cost for cost in costs if all(name in cost for name in TOKENS)]
     means = {name: math.fsum(cost[name] for cost in tokens) / len(tokens) for name in TOKENS if tokens}
     return means | {"seconds": math.fsum(cost["seconds"] for cost in costs) / len(costs)}
 

@@ -23,13 +23,13 @@ from rich.console import Console
 
 from gamespiel.config.imports import import_modules
 from gamespiel.errors import InvalidValueError
-from gamespiel.measure.agents import Agent
-from gamespiel.measure.board.agents import describe, describe_meeting, explain_no_meeting, read_agents
+from gamespiel.measure.board.agents import describe, read_agents
 from gamespiel.measure.board.benchmark import FIXED, MOST_DEALS, SCALES_FILE, TASK_NAMES, parse_deals
 from gamespiel.measure.board.file import (
     Board,
     BoardError,
     Unit,
+    find_too_many,
     load_board,
     lock_board,
     make_data,
@@ -37,7 +37,8 @@ from gamespiel.measure.board.file import (
     read_board,
     write_board,
 )
-from gamespiel.measure.board.players import MeetingPlayer, make_player, play_deal
+from gamespiel.measure.board.meetings import describe_meeting, explain_no_meeting, list_meeting_tasks
+from gamespiel.measure.board.players import MeetingPlayer, Opened, make_player, play_deal
 from gamespiel.measure.board.prices import check_priced, read_prices
 from gamespiel.measure.board.results import summarize
 from gamespiel.measure.journal import Journal, Row
@@ -68,7 +69,7 @@ class BoardOptions(EndpointOptions):
         games: Episodes after which no further deal is begun; None for no limit.
         processes: Processes that play.
         imports: Modules that processes import first.
-        prices: What agents' tokens cost, as NAME=IN:OUT; see ``read_prices``.
+        prices: The prices of agents' tokens, as NAME=IN:OUT; see ``read_prices``.
 
     Raises:
         InvalidValueError: a value out of range.
@@ -134,13 +135,11 @@ def play_board(options: BoardOptions, console: Console | None = None) -> dict[st
         kinds = {name: entry["kind"] for name, entry in board.entries.items()}
         check_priced(prices, kinds | {agent.name: agent.kind for agent in agents})
         journal = open_journal(board, options.path)
-        names = [agent.name for agent in agents]
-        for agent in agents:
-            _enter(board, journal, describe(agent, board.track))
-        for first, second in _list_pairs(board, agents, console) if options.meetings else ():
-            entry = describe_meeting(first.name, second.name, board.track)
-            _enter(board, journal, entry)
-            names.append(entry["name"])
+        entries = [describe(agent, board.track) for agent in agents]
+        if options.meetings:
+            entries += _list_meetings(board, entries, console)
+        _enter(board, journal, entries)
+        names = [entry["name"] for entry in entries]
         try:
             with interrupting():
                 _play(board, journal, names, options, console)
@@ -181,29 +180,46 @@ def _open_board(options: BoardOptions) -> Board:
     return board
 
 
-def _list_pairs(board: Board, agents: Sequence[Agent], console: Console) -> list[tuple[Agent, Agent]]:
-    """Returns every two agents that meet, in the order that a board has or gets; says who meets nobody."""
+def _list_meetings(board: Board, entries: Sequence[dict[str, Any]], console: Console) -> list[dict[str, Any]]:
+    """Returns the meetings of every two agents with a common game; prints who meets nobody.
+
+    Raises:
+        InvalidValueError: no two agents meet.
+    """
     meet = []
-    for agent in agents:
-        if reason := explain_no_meeting(board.entries[agent.name], board.track):
-            print_plain(console, f"{quote(agent.name)} meets nobody: {reason}")
+    for entry in entries:
+        if reason := explain_no_meeting(entry, board.track):
+            print_plain(console, f"{quote(entry['name'])} meets nobody: {reason}")
         else:
-            meet.append(agent)
-    order = {name: place for place, name in enumerate(board.entries)}
-    return list(combinations(sorted(meet, key=lambda agent: order[agent.name]), 2))
+            meet.append(entry)
+    known = list(board.entries)  # the first one of two that have met stays the first
+    meet.sort(key=lambda entry: known.index(entry["name"]) if entry["name"] in known else len(known))
+    pairs = [pair for pair in combinations(meet, 2) if list_meeting_tasks(*pair, board.track)]
+    if not pairs:
+        raise InvalidValueError("--meetings: no two of these agents meet in a game for two players")
+    return [describe_meeting(first["name"], second["name"], board.track) for first, second in pairs]
 
 
-def _enter(board: Board, journal: Journal[Any], entry: dict[str, Any]) -> None:
-    known = board.entries.get(entry["name"])
-    if known is None:
-        board.entries[entry["name"]] = entry
-        journal.keep({"entry": entry})
-    elif known != entry:
-        differs = sorted(key for key in {*known, *entry} if known.get(key) != entry.get(key))
-        raise BoardError(
-            f"the board has another {quote(entry['name'])}: {differs[0]} is {known.get(differs[0])!r:.80} "
-            f"there, and {entry.get(differs[0])!r:.80} here; LABEL=AGENT gives this one another name"
-        )
+def _enter(board: Board, journal: Journal[Any], entries: Sequence[dict[str, Any]]) -> None:
+    """Enters agents and meetings that the board does not have.
+
+    Raises:
+        BoardError: it has other ones of the same name, or would have too many or names that look alike.
+    """
+    for entry in entries:
+        known = board.entries.setdefault(entry["name"], entry)
+        if known != entry:
+            differs = sorted(key for key in {*known, *entry} if known.get(key) != entry.get(key))
+            raise BoardError(
+                f"the board has another {quote(entry['name'])}: {differs[0]} is "
+                f"{known.get(differs[0])!r:.80} there, and {entry.get(differs[0])!r:.80} here; LABEL=AGENT "
+                "gives this one another name"
+            )
+    if wrong := find_too_many(board):
+        raise BoardError(f"the board cannot have them: {wrong}")
+    for entry in entries:
+        if (entry["name"],) not in journal.played:
+            journal.keep({"entry": entry})
 
 
 def _close_journal(board: Board, journal: Journal[Any]) -> None:
@@ -264,19 +280,20 @@ class _Players:
 
     def __init__(self, options: BoardOptions, rivals: Rivals) -> None:
         self._options, self._deals, self._rivals = options, parse_deals(options.deals), rivals
+        self._opened = Opened(options)
         self._agents = {agent.name: agent for agent in read_agents(options.agents, options.track)}
         self._players: dict[str, MatchPlayer] = {}
 
     def play(self, unit: Unit) -> list[Row]:
         """Returns the records of a unit, in the order of its matches."""
         name, task, deal = unit
-        pair, options = self._rivals.get(name), self._options
+        pair, track = self._rivals.get(name), self._options.track
         if name not in self._players:
             if pair is None:
-                player = make_player(self._agents[name], self._deals, options.track, options)
+                player = make_player(self._agents[name], self._deals, track, self._opened)
             else:
                 first, second = (self._agents[agent] for agent in pair)
-                player = MeetingPlayer((first, second), self._deals, options.track, options)
+                player = MeetingPlayer((first, second), self._deals, track, self._opened)
             self._players[name] = player
         deals = self._deals
         matches = deals.list_meetings(task, deal, pair[1]) if pair else deals.list_matches(task, deal)

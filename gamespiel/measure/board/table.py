@@ -45,12 +45,11 @@ def print_board(console: Console, data: Mapping[str, Any], prices: Prices) -> No
             for name in order_agents(part):
                 table.add_row(Text(labels[name]), *describe_agent(part, name, prices))
             console.print(table)
-        if any("score" in pair for pair in part.get("meetings", {"pairs": {}})["pairs"].values()):
-            for head, rows, title in list_meetings(part):
-                table = Grid(head[0], head[1:], title, padding=1, least=20)
-                for first, *cells in rows:
-                    table.add_row(Text(first), *cells)
-                console.print(table)
+        for head, rows, title in list_meeting_tables(part):
+            table = Grid(head[0], head[1:], title, padding=1, least=20)
+            for first, *cells in rows:
+                table.add_row(Text(first), *cells)
+            console.print(table)
     console.print(Text(NOTE))
     if any(has_any(part, "cost") for part in data["results"].values()):
         console.print(Text(COST_NOTE))
@@ -60,9 +59,11 @@ Rows = list[tuple[str, ...]]
 """The cells of a table's rows."""
 
 
-def list_meetings(part: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Rows, str]]:
-    """Yields heads, rows and titles of the tables of agents that met each other."""
-    meetings = part["meetings"]
+def list_meeting_tables(part: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Rows, str]]:
+    """Yields heads, rows and titles of the tables of agents that met each other, if any did."""
+    meetings = part.get("meetings", {"pairs": {}, "ratings": {}})
+    if not any("score" in pair for pair in meetings["pairs"].values()):
+        return
     ratings = sorted(meetings["ratings"].items(), key=lambda item: -item[1]["points"])
     rows: Rows = []
     for name, rating in ratings:

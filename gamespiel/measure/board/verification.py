@@ -16,31 +16,32 @@ from typing import Any
 from rich.console import Console
 
 from gamespiel.errors import ConfigError, InvalidValueError
-from gamespiel.measure.board.agents import BASELINES, BOARD_TRACKS, asking_of, make_env_section
+from gamespiel.measure.board.agents import explain_entry
 from gamespiel.measure.board.benchmark import TRACE, DealSet, is_search, parse_deals
 from gamespiel.measure.board.episodes import (
-    ReplayError,
-    check_chances,
     choose_output,
     count_outputs,
-    find_first_difference,
     make_baseline,
     make_row,
     pick_output,
-    replay_match,
-    replay_meeting,
-    replay_replies,
-    replay_written,
 )
 from gamespiel.measure.board.file import (
     Board,
-    BoardError,
     digest_episodes,
     keep_units,
     parse_board,
     read_bytes,
     render,
     seal,
+)
+from gamespiel.measure.board.replays import (
+    ReplayError,
+    check_chances,
+    find_first_difference,
+    replay_match,
+    replay_meeting,
+    replay_replies,
+    replay_written,
 )
 from gamespiel.measure.board.results import MOST_FAULTS, summarize
 from gamespiel.measure.board.run import list_versions
@@ -70,8 +71,8 @@ class Report:
     """The findings of a verification.
 
     Attributes:
-        findings: What is wrong, each with its place.
-        notes: What could not be checked, or should be known.
+        findings: The errors, each with its place.
+        notes: Things that could not be checked, or should be known.
         episodes: Episodes that were played again.
         moves: Moves of these.
         board: The board, as far as its episodes are those of its deals.
@@ -103,7 +104,7 @@ def verify_board(
         models: Models that play a share of their deals again; see ``read_models``.
         share: See ``read_models``.
         seed: See ``replay_models``.
-        console: Where to print.
+        console: The console to print on.
 
     Raises:
         BoardError: it is no board at all.
@@ -116,7 +117,7 @@ def verify_board(
     if models:  # errors now, and not after everything was played again
         from gamespiel.measure.board.model_replay import read_models, replay_models  # loads PyTorch
 
-        agents = read_models(models, share, _parse(path, read_bytes(path)))
+        agents = read_models(models, share, parse_board(read_bytes(path), repr(str(path))))
     report = inspect_board(path, quick=quick, processes=processes, console=console)
     if agents and report.board is not None and not report.findings:
         report.findings += replay_models(report.board, agents, share, seed, console)
@@ -147,25 +148,21 @@ def inspect_board(
     """
     report = Report()
     content = read_bytes(path)
-    data = _parse(path, content)
+    data = parse_board(content, repr(str(path)))
     _check_bytes(data, content, report)
     deals = parse_deals(data["deals"])
     board = report.board = Board(deals, data["track"], data["rounds"])
     jobs: list[Job] = []
     for number, entry in enumerate(data["agents"]):
         jobs += _check_agent(board, entry, f"agents.{number} {quote(entry['name'])}", report)
+    met = {name for entry in board.meetings.values() for name in (entry["agent"], entry["rival"])}
+    if absent := len(met) * (len(met) - 1) // 2 - len(board.meetings):
+        report.notes.append(f"{absent:,} pairs of the agents that meet did not meet, or were taken away")
     _note_versions(data["versions"], report)
     replay_jobs(jobs, board, quick, processes, report, console)
     if not any("address" in line for line in report.findings):
         report.findings += islice(_diff(data["results"], summarize(board), "results"), MOST_SHOWN)
     return report
-
-
-def _parse(path: Path, content: bytes) -> dict[str, Any]:
-    data = parse_board(content, repr(str(path)))
-    if data["track"] not in BOARD_TRACKS:
-        raise BoardError(f"{str(path)!r}: track {quote(data['track'])}: allowed: {', '.join(BOARD_TRACKS)}")
-    return data
 
 
 def _check_bytes(data: Mapping[str, Any], content: bytes, report: Report) -> None:
@@ -190,7 +187,7 @@ class Job:
         where: Its place, for messages.
         match: The episode.
         row: The record.
-        entry: What the board says of the agent, without its episodes.
+        entry: The board's entry of the agent, without its episodes.
         pair: The same of the two agents of a meeting; empty for others.
     """
 
@@ -212,7 +209,7 @@ def _check_agent(board: Board, entry: Mapping[str, Any], where: str, report: Rep
     if name in board.entries:
         report.findings.append(f"{where}: another agent has this name")
         return []
-    if problem := _explain_entry(about, board.track):
+    if problem := explain_entry(about, board.track):
         report.findings.append(f"{where}: {problem}")
         return []
     if (digest := digest_episodes(name, rows)) != entry["episodes_sha256"]:
@@ -236,35 +233,6 @@ def _check_agent(board: Board, entry: Mapping[str, Any], where: str, report: Rep
         keep_units(board, name, rows)
     _note_agent(board, about, where, report)
     return jobs
-
-
-def _explain_entry(about: Mapping[str, Any], track: str) -> str:
-    """Returns what is wrong with an agent's entries; "" if nothing is."""
-    kind, spec = about["kind"], about["agent"]
-    if kind == "meeting":  # checked as the file was read
-        return ""
-    if kind == "baseline" and not (spec in BASELINES or is_search(spec)):
-        return f"agent {quote(spec)} is no baseline"
-    agent_track = None if kind == "baseline" else track
-    if about["track"] != agent_track:
-        return (
-            f"it is of track {about['track']!r}, and the board of {track!r}: agents of different tracks are "
-            "not rated together"
-        )
-    needed = {"env_type", "model", "asking"} if kind in ("checkpoint", "model") else set()
-    needed |= {"checkpoint", "sha256"} if kind == "checkpoint" else set()
-    there = set(about) - {"name", "agent", "kind", "track"}
-    if there != needed:
-        return f"an agent of kind {kind!r} has {sorted(needed)} beside its name, not {sorted(there)}"
-    if needed:
-        try:
-            make_env_section(about["env_type"], about["asking"])
-        except TaskGymError as error:
-            return f"asking: {error}"
-        for key, value in asking_of(about["env_type"], track).items():
-            if about["asking"][key] != value:
-                return f"asking: {key} is {quote(about['asking'][key])}, and {value!r} on the track {track!r}"
-    return ""
 
 
 def _pair_rows(

@@ -21,6 +21,7 @@ from gamespiel.measure.options import EvalOptions
 from task_gym.errors import TaskGymError
 from tests.consoles import quiet
 from tests.gamespiel.runs import evaluate_aloud, train_quietly
+from tests.trace_gym.programs.test_sources import COMMIT, Rows
 from trace_gym.programs import hub, sources
 
 EVERYTHING = [("env.env_type", "trace")]
@@ -186,18 +187,14 @@ def test_a_policy_learns_on_some_tasks_and_is_evaluated_on_others(tmp_path: Path
 def test_runs_and_results_name_the_commit_that_programs_are_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Rows(list[Any]):
-        column_names = ("program", "inputs")
-
-    commit = "0123456789" * 4
     program = {"program": "a = 1\nb = a + 2\nc = b * 3\nprint(a, b, c)\n", "inputs": ""}
-    monkeypatch.setattr(hub, "commit_of", lambda revision: revision or commit)
+    monkeypatch.setattr(hub, "commit_of", lambda revision: revision or COMMIT)
     monkeypatch.setattr(hub, "rows_at", lambda commit: Rows([program]))
     sources._open_hub.cache_clear()
     few = [("ppo.batch_size", "1"), ("ppo.num_train_steps", "1"), ("run.eval_games", "0")]
     overrides = [*EVERYTHING, ("env.source", "hub"), ("run.output_dir", str(tmp_path / "run")), *few]
     folder = train_quietly(config(overrides))
-    assert saved_config(folder).env.source == f"hub@{commit}"
+    assert saved_config(folder).env.source == f"hub@{COMMIT}"
     results, _ = run(tmp_path, [*EVERYTHING, ("env.source", "hub")], agent="oracle", num_episodes=1)
-    assert results["env"]["source"] == f"hub@{commit}"
+    assert results["env"]["source"] == f"hub@{COMMIT}"
     sources._open_hub.cache_clear()

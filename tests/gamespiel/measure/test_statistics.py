@@ -156,10 +156,10 @@ def test_ratings_from_meetings_expect_the_sums_of_scores_together() -> None:
     rated = rate_meetings([game], seed=0)
     assert [rated[name].points for name in "ab"] == pytest.approx([400 * math.log10(2), -400 * math.log10(2)])
     assert rated["a"].low is None  # all deals are equal
-    # Who is rated far above loses everything, and one of four meets nobody.
+    # Who is rated far above loses everything, and all deals of one of four were faults.
     known = {"a": 1500.0, "b": 0.0, "c": -900.0, "d": 70.0}
-    scores = np.array([[0.0, 2.0], [0.0, 1.0], [0.0, 0.0]])
-    game = Meetings(Scale((0.0,)), known, [("a", "b"), ("b", "c")], scores, np.array([[2.0, 2.0]] * 3))
+    scores, counts = np.array([[0.0, 2.0, 0.0], [0.0, 1.0, 0.0], [0.0] * 3]), np.array([[2.0, 2.0, 0.0]] * 3)
+    game = Meetings(Scale((0.0,)), known, [("a", "b"), ("b", "c"), ("c", "d")], scores, counts)
     found = {name: rating.points for name, rating in rate_meetings([game], seed=0).items()}
     assert sorted(found) == ["a", "b", "c"]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from task_gym.workers import EnvGroup, RemoteGroup, Slots, WorkerPool, WorkersError
+from task_gym.workers import RemoteGroup, Slots, WorkerPool, WorkersError
 from tests.task_gym.test_processes import check_all_end
-from tests.task_gym.workers.test_pool import SEEDS, SLOTS, play
+from tests.task_gym.workers.test_pool import SEEDS, SLOTS, expected, play
 from tests.task_gym.workers.toys import Walk
 
 ray: Any = pytest.importorskip("ray", reason="Ray is not installed")
@@ -24,6 +24,8 @@ from ray.cluster_utils import Cluster  # noqa: E402
 
 from task_gym.workers.ray_actors import RayLauncher  # noqa: E402
 from task_gym.workers.requests import NoRoomError  # noqa: E402
+
+__all__ = ["expected"]
 
 LIMIT = 60.0
 """Seconds in which an actor must have been started."""
@@ -69,12 +71,6 @@ def make_group(
     launcher = Spy(cluster.address, seconds=start)
     launcher.started = []
     return RemoteGroup(WorkerPool(launcher, workers, **settings), [partial(Walk, trap)] * SLOTS), launcher
-
-
-@pytest.fixture(scope="module")
-def expected() -> list[Any]:
-    group = EnvGroup([Walk] * SLOTS)
-    return play(lambda calls: iter(group.advance(calls)), SEEDS)  # type: ignore[arg-type]
 
 
 @pytest.mark.launch

@@ -6,7 +6,6 @@ import functools
 import gc
 import pickle
 import random
-import warnings
 import weakref
 from contextlib import closing
 from typing import Any
@@ -28,11 +27,10 @@ pytestmark = pytest.mark.usefixtures("backend")
 CHOICE, LINES = "CodeTraceChoice-v0", "CodeTraceLines-v0"
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", IDS)
 def test_the_checker_passes_without_a_warning(name: str, make_env: Make) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(make_env(name, task_ids=[(0, 3)]))
+    check_env(make_env(name, task_ids=[(0, 3)]))
 
 
 def check_contract(env: Any, task_id: int) -> None:

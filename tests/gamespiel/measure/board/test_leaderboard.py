@@ -16,6 +16,7 @@ from game_gym.games import TABLE
 from gamespiel.cli import main
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.board import benchmark
+from gamespiel.measure.board import file as files
 from gamespiel.measure.board.agents import describe, list_tasks, read_agents
 from gamespiel.measure.board.benchmark import (
     ANCHORS,
@@ -271,7 +272,9 @@ def test_the_command_plays_and_shows(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["leaderboard", "--board", "b.json", "--agents", "random", "--html", "b.txt"]) == 2
 
 
-def test_agents_meet_on_the_deals_of_the_board(small: None, tmp_path: Path) -> None:
+def test_agents_meet_on_the_deals_of_the_board(
+    small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """``first`` against itself plays one game from both seats, so that each deal's mean is a half."""
     path, parts, agents = (
         tmp_path / "board.json",
@@ -299,6 +302,11 @@ def test_agents_meet_on_the_deals_of_the_board(small: None, tmp_path: Path) -> N
     for games in (1, 37, None):
         play(parts, *agents, meetings=True, rounds=2, games=games)
     assert parts.read_bytes() == path.read_bytes()
+    with pytest.raises(BoardError, match="the names 'one' and 'One'"):
+        play(path, "One=first")
+    monkeypatch.setattr(files, "MOST_AGENTS", 6)
+    with pytest.raises(BoardError, match="would have 7 agents and meetings, allowed: 6"):
+        play(path, *agents, "random")
 
 
 def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from game_gym.backends import Ending, GameTurn, LocalBackend
 from gamespiel.cli import main
 from gamespiel.endpoints.chat import EndpointError
 from gamespiel.measure.board import file as files
@@ -312,15 +313,14 @@ def test_what_a_model_wrote_is_read_again(
 @pytest.mark.trains
 @pytest.mark.sample
 def test_agents_that_meet_are_verified(small: None, finished: Path, tmp_path: Path) -> None:
-    """Two that write and a baseline, and a policy behind its mask."""
+    """Two that write, of which one never moves, and a baseline; a policy behind its mask."""
     path, masked = tmp_path / "board.json", tmp_path / "masked.json"
-    with ModelStub(talk) as model:
-        names = [f"{name}=openai:m@{model.url}" for name in ("one", "two")]
-        data = play(path, *names, "random", track="unmasked", meetings=True)
-    rows = data["agents"][3]["episodes"]
-    # As many replies as both have: each has turns in all of these games.
-    assert any("no idea" in row["replies"] for row in rows) and "cost" not in rows[0]
-    assert inspect_board(path).findings == []
+    with ModelStub(talk) as model, ModelStub(lambda body: "no idea") as lost:
+        names = f"one=openai:m@{model.url}", f"two=openai:m@{lost.url}", "random"
+        data = play(path, *names, track="unmasked", meetings=True)
+    rows = data["agents"][5]["episodes"]  # two vs random
+    assert all(row["gave_up"] and row["score"] < 0.5 and "cost" not in row for row in rows)
+    assert inspect_board(path).findings == []  # also where both move at once
     data = play(masked, f"policy={finished}", "random", "untrained=model:tiny", meetings=True)
     assert [entry["name"] for entry in data["agents"][3:]] == ["policy vs random"]
     assert inspect_board(masked).findings == []
@@ -338,14 +338,36 @@ def test_agents_that_meet_are_verified(small: None, finished: Path, tmp_path: Pa
     for said, values in forged:
         report = forge(masked, lambda data, values=values: data["agents"][3]["episodes"][0].update(values))
         assert any(said in line for line in report.findings)
-    refused: list[tuple[str, dict[str, Any]]] = [
-        ("no meeting of two agents before it", {"rival": "nobody"}),
-        ("other entries than its own", {"name": "another"}),
-        ("meets no other agent", {"name": "untrained vs random", "agent": "untrained"}),
+    refused: list[tuple[str, int, dict[str, Any]]] = [
+        ("no meeting of two agents before it", 3, {"rival": "nobody"}),
+        ("other entries than its own", 3, {"name": "another"}),
+        ("meets no other agent", 3, {"name": "untrained vs random", "agent": "untrained"}),
+        ("beside its name, not .'rival'", 1, {"rival": "policy"}),
+        ("writes replies", 1, {"kind": "endpoint", "track": "masked"}),
     ]
-    for said, about in refused:
+    for said, place, about in refused:
         with pytest.raises(BoardError, match=said):
-            forge(masked, lambda data, about=about: data["agents"][3].update(about))
+            forge(masked, lambda data, place=place, about=about: data["agents"][place].update(about))
+
+
+def test_a_move_that_openspiel_refuses_is_in_no_history(
+    small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As oware's 1001st: here every move of an agent after the fifth action."""
+    path, go_on = tmp_path / "board.json", LocalBackend.play
+
+    def refuse(self: LocalBackend, action: int) -> GameTurn:
+        if len(history := self.history()) < 5:
+            return go_on(self, action)
+        ending = Ending(None, [0.0, 0.0], [0.0, 0.0], "fault", history, "refused")
+        return GameTurn(0, "", [], [], 0.0, ending)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalBackend, "play", refuse)
+        data = play(path, "random", "first", meetings=True)
+        assert any(row["result"] == "fault" for row in data["agents"][2]["episodes"])
+        assert inspect_board(path).findings == []
+    assert any("agents.2 'random vs first', episode" in line for line in inspect_board(path).findings)
 
 
 def test_an_endpoint_that_refuses_loses_and_one_that_is_away_loses_nothing(
