@@ -210,11 +210,6 @@ class LLMPolicy(MaskableActorCriticPolicy):
 
     # -- parameters ----------------------------------------------------------------------------------------
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """Returns the type in which the base model computes."""
-        return self.engine.dtype
-
     def adapter_parameters(self) -> list[nn.Parameter]:
         return self.adapters.parameters
 

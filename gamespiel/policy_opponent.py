@@ -13,6 +13,7 @@ import numpy as np
 
 from task_gym.errors import OpponentError, TaskGymError
 from task_gym.opponents import Seating, register_opponent
+from task_gym.samplers.base import pick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,13 +151,7 @@ class PolicyOpponent:
         """Returns the action that is drawn."""
         legal: list[int] = view.legal_actions()
         odds = self._policy.probabilities(view.variant, view.state, view.seat, legal)
-        return legal[draw(odds, self._noise.random())]
-
-
-def draw(odds: Sequence[float], uniform: float) -> int:
-    """Returns the place that a uniform in [0, 1) draws from probabilities."""
-    ends = np.cumsum(odds)
-    return min(int(np.searchsorted(ends, uniform * ends[-1], side="right")), len(odds) - 1)
+        return legal[pick(odds, self._noise.random())]
 
 
 register_opponent("policy", PolicyOpponent, usage=USAGE, takes_argument=True, find_policy=find_policy)

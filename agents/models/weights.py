@@ -112,7 +112,7 @@ def from_wheel(model_name: str) -> Path | None:
         ModelError: the wheel is installed without the file.
     """
     wheel = WHEELS.get(model_name)
-    version = None if wheel is None else _find_version(wheel.distribution)
+    version = None if wheel is None else find_version(wheel.distribution)
     if wheel is None or version is None:
         return None
     path = Path(str(importlib.metadata.distribution(wheel.distribution).locate_file(wheel.file)))
@@ -124,7 +124,8 @@ def from_wheel(model_name: str) -> Path | None:
     return path
 
 
-def _find_version(distribution: str) -> str | None:
+def find_version(distribution: str) -> str | None:
+    """Returns the version of an installed package; None if it is not installed."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -137,7 +138,7 @@ def origin(model_name: str) -> str | None:
     if path is None:
         return None
     distribution = WHEELS[model_name].distribution
-    return f"{path.name} of the installed wheel {distribution} {_find_version(distribution)}"
+    return f"{path.name} of the installed wheel {distribution} {find_version(distribution)}"
 
 
 def describe_model(model_name: str) -> str:

@@ -1,6 +1,5 @@
 """Configuration: typed sections, presets, files and overrides. ``resolve`` puts them together."""
 
-from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.config.checks import evaluation_notices, notices
 from gamespiel.config.files import (
     DEFAULT_PRESET,
@@ -19,15 +18,7 @@ from gamespiel.config.files import (
 )
 from gamespiel.config.imports import import_own_modules
 from gamespiel.config.schema import preset_path, presets
-from gamespiel.config.sections import (
-    Config,
-    CurriculumConfig,
-    EnvConfig,
-    LoraConfig,
-    ModelConfig,
-    RunConfig,
-    Stage,
-)
+from gamespiel.config.sections import Config, EnvConfig, RunConfig, Stage
 from gamespiel.errors import ConfigError, InvalidValueError, MistakesError, UnknownKeyError
 
 __all__ = [
@@ -36,13 +27,9 @@ __all__ = [
     "SAVED_NAME",
     "Config",
     "ConfigError",
-    "CurriculumConfig",
     "EnvConfig",
-    "Hyperparameters",
     "InvalidValueError",
-    "LoraConfig",
     "MistakesError",
-    "ModelConfig",
     "Resolved",
     "RunConfig",
     "Stage",

@@ -7,7 +7,8 @@ template of Qwen's models, whatever the model is, and what an endpoint says of t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from gamespiel.endpoints.chat import Chat, EndpointError, Message
@@ -65,7 +66,7 @@ def _write(conversation: Sequence[Message]) -> tuple[str, list[range]]:
 def _mark(said: dict[str, Any], replies: Sequence[range]) -> dict[str, Any]:
     tokens: list[str] = said["tokens"]
     top, places = said.get("top_logprobs") or [], said.get("text_offset") or []
-    starts = list(_starts(tokens))
+    starts = list(accumulate(map(len, tokens), initial=0))
     return {
         "token_ids": [places[i] if i < len(places) else starts[i] for i in range(len(tokens))],
         "logprobs": [
@@ -75,10 +76,3 @@ def _mark(said: dict[str, Any], replies: Sequence[range]) -> dict[str, Any]:
             for i in range(len(tokens))
         ],
     }
-
-
-def _starts(tokens: Sequence[str]) -> Iterator[int]:
-    place = 0
-    for token in tokens:
-        yield place
-        place += len(token)

@@ -6,8 +6,7 @@ from threading import Lock
 
 from gamespiel.config.sections import RunConfig
 from task_gym.workers import WorkerPool
-from task_gym.workers.processes import ProcessLauncher
-from task_gym.workers.requests import WorkerLauncher
+from task_gym.workers.processes import make_launcher
 
 MODULES = ("gamespiel", "gamespiel.environments.making")
 """The modules that workers import, which register every environment and opponent."""
@@ -30,7 +29,7 @@ def find_pool(run: RunConfig) -> WorkerPool | None:
     with _lock:
         if key not in _pools:
             _pools[key] = WorkerPool(
-                _make_launcher(run.ray_address), run.env_workers, seconds=run.env_seconds
+                make_launcher(run.ray_address, MODULES), run.env_workers, seconds=run.env_seconds
             )
         return _pools[key]
 
@@ -42,11 +41,3 @@ def close_pools() -> None:
         _pools.clear()
     for pool in pools:
         pool.close()
-
-
-def _make_launcher(address: str | None) -> WorkerLauncher:
-    if address is None:
-        return ProcessLauncher(MODULES)
-    from task_gym.workers.ray_actors import RayLauncher
-
-    return RayLauncher(address)

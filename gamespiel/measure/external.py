@@ -20,11 +20,11 @@ from gamespiel.environments.making import pin_tasks
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.episodes import EpisodeAddress
 from gamespiel.kinds.keys import server_arguments
-from gamespiel.measure.journal import Row, open_journal
+from gamespiel.measure.journal import open_journal
 from gamespiel.measure.options import EvalOptions, place
 from gamespiel.measure.play import require_played
 from gamespiel.report.console import make_console
-from gamespiel.report.endpoints import rows_of
+from gamespiel.report.endpoints import has_failed, rows_of
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import reserve_results, write_json
 from gamespiel.report.tables import endpoint_table
@@ -62,9 +62,6 @@ def evaluate_endpoint(options: EvalOptions, console: Console | None = None) -> d
     def play(address: EpisodeAddress) -> None:
         record = require_played(play_episode(address))
         journal.keep({**record, "seed": address.seed, "task_id": address.task_id})
-
-    def has_failed(row: Row) -> bool:
-        return row.get("error") is not None
 
     with (
         reserve_results(question, first, options.output) as path,

@@ -136,8 +136,9 @@ def _describe(points: Sequence[float], resampled: Sequence[Array], deals: int) -
     """
     low, high = np.quantile(sum(resampled) / len(points), [0.025, 0.975]).tolist()
     mean = math.fsum(points) / len(points)
-    shows_spread = deals > 1 and high > low
-    return Rating(mean, *((low, high) if shows_spread else (None, None)), games=len(points))
+    if deals > 1 and high > low:
+        return Rating(mean, low, high, len(points))
+    return Rating(mean, None, None, len(points))
 
 
 @dataclass(frozen=True)

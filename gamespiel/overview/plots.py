@@ -17,9 +17,10 @@ from rich.console import Console
 from gamespiel.agents.runs.loggers import Row, read_rows
 from gamespiel.config import InvalidValueError, to_dict
 from gamespiel.overview.comparing import differing_keys
-from gamespiel.overview.reading import Run, is_number, read_run
+from gamespiel.overview.reading import Run, read_run
 from gamespiel.report.text import print_plain
 from gamespiel.runs import SHARE
+from task_gym.arguments import is_number
 from task_gym.files import write_atomically
 from task_gym.stats import Interval, mean_interval, wilson
 
@@ -311,9 +312,7 @@ def read_curve(run: Run, metric: str) -> dict[int, float]:
     shift = 1 if metric.startswith("eval/") else 0
     last = run.summary.get("after", {}).get(SHARE) if metric == "eval/share" else None
     values = {row["step"] - shift: row.get(metric) for row in run.rows}
-    curve = {
-        step: float(value) for step, value in values.items() if is_number(value) and math.isfinite(value)
-    }
+    curve = {step: float(value) for step, value in values.items() if is_number(value)}
     return curve if last is None else curve | {run.summary["step"]: float(last)}
 
 

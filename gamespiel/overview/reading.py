@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -20,6 +20,7 @@ from gamespiel.kinds import kind_of
 from gamespiel.report.tables import Grid
 from gamespiel.report.text import format_duration, print_json, print_plain
 from gamespiel.runs import LOCK, METRICS, RUNS, SHARE, SUMMARY
+from task_gym.arguments import is_number
 from task_gym.errors import TaskGymError
 from task_gym.files import read_file, read_json
 
@@ -110,11 +111,6 @@ def find_runs(places: list[Path]) -> tuple[list[Run], list[str]]:
         except (TaskGymError, OSError) as error:
             broken.append(f"{folder}: {error}")
     return sorted(runs, key=lambda run: run.changed, reverse=True), broken
-
-
-def is_number(value: Any) -> TypeGuard[float]:
-    """Returns whether a metric's value is a number: there are texts and nulls, too."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_locked(lock: Path) -> bool:

@@ -47,14 +47,14 @@ def rows_of(
     """
     by_group: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
-        for name in [] if _has_failed(record) else groups(record):
+        for name in [] if has_failed(record) else groups(record):
             by_group.setdefault(name, []).append(record)
     parts = {name: part for name, part in sorted(by_group.items()) if len(part) < len(records)}
     return {name: _summarize_episodes(part) for name, part in {**parts, "all": records}.items()}
 
 
 def _summarize_episodes(records: Sequence[Mapping[str, Any]]) -> Row:
-    played = [record for record in records if not _has_failed(record)]
+    played = [record for record in records if not has_failed(record)]
     scores = [float(record["score"]) for record in played]
     success = sum(bool(record["success"]) for record in played)
     return Row(
@@ -67,7 +67,7 @@ def _summarize_episodes(records: Sequence[Mapping[str, Any]]) -> Row:
     )
 
 
-def _has_failed(record: Mapping[str, Any]) -> bool:
+def has_failed(record: Mapping[str, Any]) -> bool:
     """Returns whether an episode has a reason why its score does not count; null is none."""
     return record.get("error") is not None
 

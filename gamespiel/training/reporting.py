@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
@@ -25,6 +24,7 @@ import torch
 from stable_baselines3.common.logger import KVWriter, filter_excluded_keys
 
 from gamespiel import __version__
+from gamespiel.agents.models.weights import find_version
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.config import Config, to_dict
 from task_gym.errors import MissingPackageError
@@ -227,7 +227,7 @@ def describe_run(config: Config) -> dict[str, Any]:
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor() or "cpu"
     return {
         **to_dict(config),
-        "versions": {"gamespiel": __version__, **{name: _find_version(name) for name in PACKAGED}},
+        "versions": {"gamespiel": __version__, **{name: find_version(name) or "" for name in PACKAGED}},
         "git": _read_git_version(),
         "machine": {
             "system": platform.platform(), "python": platform.python_version(), "device": device,
@@ -252,13 +252,6 @@ def _read_names(folder: Path, config: Config) -> dict[str, str]:
 
 def _list_writers(config: Config) -> list[str]:
     return [name for name in config.run.report_to if name != "none"]
-
-
-def _find_version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
 
 
 def _read_git_version() -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import inf
 
 from task_gym.processes import OFFERED, EndedError, Forked, Nursery
-from task_gym.workers.requests import Advance, LostError, NoRoomError, WorkersError
+from task_gym.workers.requests import Advance, LostError, NoRoomError, WorkerLauncher, WorkersError
 
 
 class ProcessLauncher:
@@ -88,3 +88,12 @@ class ProcessWorker:
     def end(self) -> None:
         """Ends the process at once."""
         self._process.end()
+
+
+def make_launcher(address: str | None, modules: Sequence[str] = ()) -> WorkerLauncher:
+    """Returns what starts workers: on this machine, or on the Ray cluster of an address."""
+    if address is None:
+        return ProcessLauncher(modules)
+    from task_gym.workers.ray_actors import RayLauncher
+
+    return RayLauncher(address)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from task_gym.errors import ArgumentError, MissingPackageError, nearest
 from task_gym.workers.group import ATTRIBUTES, Frame, MakeEnv, Slots
 from task_gym.workers.pool import STEP_SECONDS, RemoteGroup, WorkerPool
-from task_gym.workers.processes import ProcessLauncher
-from task_gym.workers.requests import WorkerLauncher
+from task_gym.workers.processes import make_launcher
 
 try:
     from gymnasium.vector import AutoresetMode, SyncVectorEnv
@@ -62,7 +61,7 @@ class WorkerVectorEnv(SyncVectorEnv):
     ) -> None:
         if not env_fns:
             raise ArgumentError("env_fns: none were given, allowed: one function per environment")
-        self.pool = WorkerPool(_make_launcher(ray_address), workers, seconds=seconds)
+        self.pool = WorkerPool(make_launcher(ray_address), workers, seconds=seconds)
         template = env_fns[0]()
         self._group = RemoteGroup(
             self.pool, list(env_fns), waits=bool(getattr(template.unwrapped, "waits", False))
@@ -181,11 +180,3 @@ class _RemoteEnv(gym.Env[Any, Any]):
         if frame is None:
             raise ArgumentError("attribute of environments: asked for before the first reset")
         return frame
-
-
-def _make_launcher(address: str | None) -> WorkerLauncher:
-    if address is None:
-        return ProcessLauncher()
-    from task_gym.workers.ray_actors import RayLauncher
-
-    return RayLauncher(address)

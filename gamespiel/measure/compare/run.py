@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -36,6 +36,7 @@ from gamespiel.report.console import make_console
 from gamespiel.report.progress import report_progress
 from gamespiel.report.results import name_results, reserve_results, write_json
 from gamespiel.report.text import print_plain
+from task_gym.contract import result_of
 
 AT_ONCE = 64
 """Matches of a block: those that play together, and are kept together. A block has whole rounds."""
@@ -288,7 +289,7 @@ def _play_endpoint(config: Config, seconds: float | None, chat: Chat, match: Mat
     sequential = match.game.variant.game.get_type().dynamics != simultaneous
     record: Row = {
         "score": None if failed else episode["score"],
-        "result": "fault" if failed else _name_result(extra, episode["score"]),
+        "result": "fault" if failed else "loss" if extra["given_up"] else result_of(episode["score"] - 0.5),
         "returns": extra["all_returns"],
         "history": [int(move["action"]) for move in extra["action_history"]] if sequential else None,
         "conversation": extra["conversation"],
@@ -296,12 +297,6 @@ def _play_endpoint(config: Config, seconds: float | None, chat: Chat, match: Mat
         "usage": extra["usage"],
     }
     return record | ({"error": episode["error"]} if failed else {})
-
-
-def _name_result(extra: Mapping[str, Any], score: float) -> str:
-    if extra["given_up"]:
-        return "loss"
-    return "win" if score > 0.5 else "draw" if score == 0.5 else "loss"
 
 
 def make_column(known: Knowledge, deals: Sequence[Sequence[tuple[int | None, Row | None]]]) -> Column:
