@@ -102,7 +102,7 @@ def measure_step(
     policy = algorithm.policy
     layers = architecture_of(MODELS[name].name).linear_parameters
     _warm_up(policy)
-    peak = matrix_peak(policy.dtype)
+    peak = matrix_peak(policy.engine.dtype)
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()  # its matrices are no part of a step
     steps: dict[int, list[dict[str, float]]] = {number: [] for number in epochs}
@@ -111,7 +111,7 @@ def measure_step(
             steps[number].append(_step(algorithm, layers, number, peak))
     return {
         "model": MODELS[name].name,
-        "dtype": str(policy.dtype).removeprefix("torch."),
+        "dtype": str(policy.engine.dtype).removeprefix("torch."),
         "bits": 4 if MODELS[name].use_4bit else None,
         "weights": "pretrained" if MODELS[name].pretrained else "random",
         "reading": policy.engine.reading,
@@ -144,7 +144,7 @@ def _step(algorithm: LLMPPO, layers: int, epochs: int, peak: float) -> dict[str,
     sampled = row["rollout/tokens_per_decision"] * decisions
     updated = row["train/tokens_per_decision"] * decisions
     adapters = sum(p.numel() for p in algorithm.policy.adapter_parameters())
-    twice = algorithm.policy.dtype != torch.float32
+    twice = algorithm.policy.engine.dtype != torch.float32
     work = flops(layers, adapters, sampled, updated, epochs, twice=twice)
     return {
         "seconds": collecting + updating,

@@ -56,7 +56,7 @@ class GameTurn:
         reward: The reward of upstream's session for the move that led here.
         ending: None before the end.
         opponent_illegal: Illegal actions by opponents in this episode so far; None if the backend does not
-            count them, as when the opponent was registered with no rule that goes on after one.
+            count them, as when the opponent was registered with ``illegal="raise"``.
     """
 
     seat: int

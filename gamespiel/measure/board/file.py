@@ -441,13 +441,18 @@ def keep_units(board: Board, name: str, rows: list[Row]) -> None:
             board.played[name, task, deal] = unit_rows
 
 
+def describe_head(board: Board) -> dict[str, str]:
+    """Returns the first line of a board's journal."""
+    return {"deals": board.deals.name, "track": board.track}
+
+
 def open_journal(board: Board, path: Path) -> Journal[tuple[Any, ...]]:
     """Returns the journal beside a board, after what an earlier command left in it was put into the board.
 
     Raises:
         BoardError: it is of another board, or cannot be read.
     """
-    head = {"deals": board.deals.name, "track": board.track}
+    head = describe_head(board)
 
     def find_key(row: Row) -> tuple[Any, ...]:
         if "unit" in row:
@@ -466,10 +471,6 @@ def open_journal(board: Board, path: Path) -> Journal[tuple[Any, ...]]:
 
     advice = "without this file, what was played since the board was written is played again"
     journal = Journal(path.with_name(f"{path.name}.journal"), find_key, BoardError, advice)
-    if not journal.played:
-        journal.keep(head)
-        for entry in board.entries.values():
-            journal.keep({"entry": entry})
     for key, row in journal.played.items():
         if "unit" in row:
             board.played[key[0], key[1], key[2]] = row["rows"]

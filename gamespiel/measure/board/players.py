@@ -66,9 +66,9 @@ class Opened:
 
     def load(self, agent: Agent) -> LLMPolicy:
         """Returns the policy of an agent that is here."""
-        if agent.name not in self._policies:
-            self._policies[agent.name] = load_policy(agent.config, agent.checkpoint, Console(quiet=True))[0]
-        return self._policies[agent.name]
+        if agent.spec not in self._policies:
+            self._policies[agent.spec] = load_policy(agent.config, agent.checkpoint, Console(quiet=True))[0]
+        return self._policies[agent.spec]
 
 
 def make_player(agent: Agent, deals: DealSet, track: str, opened: Opened) -> MatchPlayer:

@@ -101,8 +101,6 @@ class Recorded:
         """
         self.check(view.state)
         action = self.find(view.state, view.seat)
-        if action is None and self.broke:
-            return int(view.legal_actions()[0])
         if action is None:
             raise ReplayError("the history ends where the opponent is to move")
         check_legal(action, view.legal_actions(), len(view.state.history()))

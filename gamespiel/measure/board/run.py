@@ -29,6 +29,7 @@ from gamespiel.measure.board.file import (
     Board,
     BoardError,
     Unit,
+    describe_head,
     find_too_many,
     load_board,
     lock_board,
@@ -217,8 +218,10 @@ def _enter(board: Board, journal: Journal[Any], entries: Sequence[dict[str, Any]
             )
     if wrong := find_too_many(board):
         raise BoardError(f"the board cannot have them: {wrong}")
-    for entry in entries:
-        if (entry["name"],) not in journal.played:
+    if () not in journal.played:  # not before: a command that is refused leaves no file
+        journal.keep(describe_head(board))
+    for name, entry in board.entries.items():
+        if (name,) not in journal.played:
             journal.keep({"entry": entry})
 
 

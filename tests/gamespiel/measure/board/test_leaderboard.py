@@ -307,6 +307,7 @@ def test_agents_meet_on_the_deals_of_the_board(
     monkeypatch.setattr(files, "MOST_AGENTS", 6)
     with pytest.raises(BoardError, match="would have 7 agents and meetings, allowed: 6"):
         play(path, *agents, "random")
+    assert not list(tmp_path.glob("*.journal"))  # who was refused leaves nothing
 
 
 def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:
