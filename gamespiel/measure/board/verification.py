@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from rich.console import Console
 
 from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.measure.board.agents import explain_entry
-from gamespiel.measure.board.benchmark import TRACE, DealSet, is_search, parse_deals
+from gamespiel.measure.board.benchmark import TRACE, DealSet, is_search, load_task, parse_deals
 from gamespiel.measure.board.episodes import (
     choose_output,
     count_outputs,
@@ -243,7 +243,7 @@ def _pair_rows(
     The order of the episodes is fixed, so that one that is missing, twice there, or has another seed is seen.
     """
     units = board.list_units(name)
-    expected = (match for unit in units for match in board.list_matches(unit))
+    expected = (pair for unit in units for pair in enumerate(board.list_matches(unit)))
     seen = Counter((row["task"], row["deal"], row["seat"], row["opponent"]) for row in rows)
     for key, count in seen.items():
         if count > 1:
@@ -253,7 +253,7 @@ def _pair_rows(
     if problems:
         return
     for place, row in enumerate(rows):
-        match = next(expected, None)
+        _, match = next(expected, (0, None))
         if match is None:
             problems.append(
                 f"episode {place}: address: no more episodes were planned ({board.rounds} rounds)"
@@ -272,8 +272,8 @@ def _pair_rows(
         if wrong:
             problems.append(f"episode {place} ({match}): address: {'; '.join(wrong)}")
         yield place, match, row
-    following = next(expected, None)
-    if following is not None and following.place:
+    number, following = next(expected, (0, None))
+    if number:
         problems.append(f"episode {len(rows)}: address: missing is {following}, a part of a deal")
 
 
@@ -350,13 +350,17 @@ def _run_jobs(jobs: Sequence[Job], board: Board, quick: bool, processes: int) ->
     if processes == 1:
         yield from ((job, explain(job)) for job in jobs)
         return
+    # A game has functions, which go to no other process: it is found there by its task id.
+    sent = [replace(job, match=job.match._replace(game=None)) for job in jobs]
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        yield from zip(jobs, pool.map(explain, jobs, chunksize=4), strict=True)
+        yield from zip(jobs, pool.map(explain, sent, chunksize=4), strict=True)
 
 
 def explain_episode(job: Job, deals: DealSet, track: str, quick: bool) -> str:
     """Returns what is wrong with a recorded episode, after playing it again; "" if nothing is."""
     try:
+        if job.match.game is None and job.match.task_id is not None and not job.match.task.startswith(TRACE):
+            job = replace(job, match=job.match._replace(game=load_task(job.match.task_id)))
         return _compare(job.row, _play_again(job, deals, track, quick))
     except (TaskGymError, *UNPLAYABLE) as error:
         return " ".join(str(error).split())[:500]

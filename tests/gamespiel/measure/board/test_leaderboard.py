@@ -244,6 +244,7 @@ def test_processes_play_what_one_plays(tmp_path: Path, monkeypatch: pytest.Monke
     play(alone, "random", "first", meetings=True)
     play(together, "random", "first", meetings=True, processes=2)
     assert alone.read_bytes() == together.read_bytes()
+    assert inspect_board(together, processes=2).findings == []
 
 
 def test_board_options_out_of_range() -> None:
@@ -298,9 +299,9 @@ def test_agents_meet_on_the_deals_of_the_board(
     assert {name: rating["games"] for name, rating in meetings["ratings"].items()} == {
         "one": 2, "two": 2, "mcts:4": 1,
     }  # fmt: skip
-    assert inspect_board(path).findings == []
     for games in (1, 37, None):
         play(parts, *agents, meetings=True, rounds=2, games=games)
+        assert inspect_board(parts).findings == []
     assert parts.read_bytes() == path.read_bytes()
     with pytest.raises(BoardError, match="the names 'one' and 'One'"):
         play(path, "One=first")
