@@ -44,7 +44,7 @@ PROTOCOLS: dict[str, SeedProtocol] = {"openenv": _OPENENV, "evaluate": _EVALUATE
 """The protocols by name."""
 
 SEEDS = ("drawn", "affine")
-"""Where the seeds of episodes come from: the caller's draws, or the task's own."""
+"""The sources of episodes' seeds: the caller's draws, or the task's own."""
 
 
 def own_seed(task_id: int) -> int:

@@ -175,10 +175,9 @@ def rate_meetings(games: Sequence[Meetings], seed: int) -> dict[str, Rating]:
     resampled: dict[str, list[Array]] = {}
     deals: dict[str, int] = {}
     for game in games:
-        names = list(game.known)
         times = np.concatenate([np.ones((1, len(game.scores))), _draw_deals(generator, len(game.scores))])
         fitted = _fit_meetings(game, times @ game.scores, times @ game.counts)
-        for name, column in zip(names, fitted.T, strict=True):
+        for name, column in zip(game.known, fitted.T, strict=True):
             counts = game.counts[:, [name in pair for pair in game.pairs]]
             if not counts.any():
                 continue

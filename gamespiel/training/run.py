@@ -79,7 +79,7 @@ def train(config: Config, resume: str | Path | None = None, console: Console | N
     check_reports(config)
     divide_threads(config, launch)
     unsolved = ""
-    if config.run.exact_every != 0:  # the answer can take a second, so it is asked for once
+    if config.run.exact_every != 0:  # the answer can take long, so it is asked for once
         env, asked = evaluation_config(config).env, bool(config.run.exact_every)
         unsolved = kind_of(config.env).explain_unsolved(env, asked=asked)
     with interrupting(), ExitStack() as stack:

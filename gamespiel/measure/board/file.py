@@ -347,11 +347,11 @@ def parse_board(content: bytes, where: str) -> dict[str, Any]:
     return dict(shaped)
 
 
-def find_too_many(board: Board) -> str:
-    """Returns why a board has more agents or meetings than its file may have; "" if it does not."""
-    entries = [{**entry, "episodes": []} for entry in board.entries.values()]
-    if len(entries) > MOST_AGENTS:
-        return f"it would have {len(entries):,} agents and meetings, allowed: {MOST_AGENTS:,}"
+def find_wrong_entries(board: Board) -> str:
+    """Returns why a file with a board's agents and meetings could not be read again; "" if it could."""
+    if (count := len(board.entries)) > MOST_AGENTS:
+        return f"it would have {count:,} agents and meetings, allowed: {MOST_AGENTS:,}"
+    entries = list(board.entries.values())
     return find_wrong_name(list(board.entries)) or find_wrong_meeting(entries, board.track)
 
 

@@ -64,7 +64,7 @@ class Recorded:
         at = len(state.history()) + (seat if state.is_simultaneous_node() else 0)
         return self.history[at] if at < len(self.history) else None
 
-    def choose(self, state: State, turn: GameTurn, agent: Choose | None = None) -> int:
+    def choose(self, state: State, turn: GameTurn, agent: Choose | None = None) -> int | None:
         """Returns the recorded action of the seat to move.
 
         Args:
@@ -78,7 +78,7 @@ class Recorded:
         self.check(state)
         action, at = self.find(state, turn.seat), len(state.history())
         if action is None and self.broke:
-            return turn.legal[0] if agent is None else int(agent(state, turn) or 0)
+            return turn.legal[0] if agent is None else agent(state, turn)
         if agent is not None and (decided := agent(state, turn)) != action:
             raise ReplayError(f"move {at}: the file says action {action}, and the agent chooses {decided}")
         if action is None:
@@ -167,7 +167,7 @@ def replay_match(match: Match, row: Mapping[str, Any], agent: Choose | None, *, 
     """
     recorded, options = Recorded.read(row), list[int]()
 
-    def choose(state: State, turn: GameTurn) -> int:
+    def choose(state: State, turn: GameTurn) -> int | None:
         options.append(len(turn.legal))
         return recorded.choose(state, turn, agent)
 
@@ -256,9 +256,11 @@ def replay_meeting(
             continue
         decides = entry["kind"] == "baseline" and (search or not is_search(entry["agent"]))
         agent = make_baseline(entry["agent"], side, deals) if decides else None
-        # A move at once with a reply that gave the game up is in no history, which is compared as a whole.
-        free = agent is not None and written is not None
-        sides.append(agent if agent is not None and free else partial(history.choose, agent=agent))
+        if agent is not None and written is not None:
+            # Its move at once with a reply that gave the game up is in no history; that is compared whole.
+            sides.append(agent)
+        else:
+            sides.append(partial(history.choose, agent=agent))
     record = play_meeting(match, sides, replies)
     if written is not None:
         written.check_end()

@@ -50,7 +50,7 @@ def summarize(board: Board) -> dict[str, Any]:
     deals = {name: _read_deals(board, name) for name in board.agents}
     results = {kind: _summarize_kind(board, tasks, deals) for kind, tasks in KINDS.items()}
     if board.meetings:
-        results["games"]["meetings"] = summarize_meetings(board, deals)
+        results["games"]["meetings"] = _summarize_meetings(board, deals)
     return results
 
 
@@ -135,7 +135,7 @@ def _summarize_agent(
     return summary
 
 
-def summarize_meetings(board: Board, played: Mapping[str, Deals]) -> dict[str, Any]:
+def _summarize_meetings(board: Board, played: Mapping[str, Deals]) -> dict[str, Any]:
     """Returns the scores of agents against each other, and the ratings that follow from these.
 
     A deal is one value: the mean over both seats. Deals with a fault are left out: either could cause it.

@@ -8,7 +8,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -30,7 +30,7 @@ from gamespiel.measure.board.file import (
     BoardError,
     Unit,
     describe_head,
-    find_too_many,
+    find_wrong_entries,
     load_board,
     lock_board,
     make_data,
@@ -138,7 +138,7 @@ def play_board(options: BoardOptions, console: Console | None = None) -> dict[st
         journal = open_journal(board, options.path)
         entries = [describe(agent, board.track) for agent in agents]
         if options.meetings:
-            entries += _list_meetings(board, entries, console)
+            entries += _pair_agents(board, entries, console)
         _enter(board, journal, entries)
         names = [entry["name"] for entry in entries]
         try:
@@ -181,7 +181,7 @@ def _open_board(options: BoardOptions) -> Board:
     return board
 
 
-def _list_meetings(board: Board, entries: Sequence[dict[str, Any]], console: Console) -> list[dict[str, Any]]:
+def _pair_agents(board: Board, entries: Sequence[dict[str, Any]], console: Console) -> list[dict[str, Any]]:
     """Returns the meetings of every two agents with a common game; prints who meets nobody.
 
     Raises:
@@ -216,7 +216,7 @@ def _enter(board: Board, journal: Journal[Any], entries: Sequence[dict[str, Any]
                 f"{known.get(differs[0])!r:.80} there, and {entry.get(differs[0])!r:.80} here; LABEL=AGENT "
                 "gives this one another name"
             )
-    if wrong := find_too_many(board):
+    if wrong := find_wrong_entries(board):
         raise BoardError(f"the board cannot have them: {wrong}")
     if () not in journal.played:  # not before: a command that is refused leaves no file
         journal.keep(describe_head(board))
@@ -252,9 +252,8 @@ def _play(
     print_plain(console, f"{len(missing):,} deals to play, of {planned:,}")
     begun = _limit_units(missing, board, options)
     spoke = time.monotonic()
-    rivals = {name: (entry["agent"], entry["rival"]) for name, entry in board.meetings.items()}
     play = _play_here if options.processes == 1 else _play_there
-    played = play(begun, options, rivals)
+    played = play(begun, options, board.entries)
     for done, (unit, rows) in enumerate(played, 1):
         journal.keep({"unit": list(unit), "rows": rows})
         board.played[unit] = rows
@@ -274,33 +273,31 @@ def _limit_units(units: Sequence[Unit], board: Board, options: BoardOptions) -> 
         yield unit
 
 
-Rivals = Mapping[str, tuple[str, str]]
-"""The name of a meeting to those of its two agents."""
+Entries = dict[str, dict[str, Any]]
+"""The entries of a board."""
 
 
 class _Players:
-    """The agents of a process, each made when it first plays."""
+    """The agents and meetings of a process, each made when it first plays."""
 
-    def __init__(self, options: BoardOptions, rivals: Rivals) -> None:
-        self._options, self._deals, self._rivals = options, parse_deals(options.deals), rivals
+    def __init__(self, options: BoardOptions, entries: Entries) -> None:
+        self._board = Board(parse_deals(options.deals), options.track, options.rounds, entries)
         self._opened = Opened(options)
         self._agents = {agent.name: agent for agent in read_agents(options.agents, options.track)}
         self._players: dict[str, MatchPlayer] = {}
 
     def play(self, unit: Unit) -> list[Row]:
         """Returns the records of a unit, in the order of its matches."""
-        name, task, deal = unit
-        pair, track = self._rivals.get(name), self._options.track
-        if name not in self._players:
-            if pair is None:
-                player = make_player(self._agents[name], self._deals, track, self._opened)
-            else:
-                first, second = (self._agents[agent] for agent in pair)
-                player = MeetingPlayer((first, second), self._deals, track, self._opened)
-            self._players[name] = player
-        deals = self._deals
-        matches = deals.list_meetings(task, deal, pair[1]) if pair else deals.list_matches(task, deal)
-        return play_deal(self._players[name], matches)
+        if unit[0] not in self._players:
+            self._players[unit[0]] = self._make_player(unit[0])
+        return play_deal(self._players[unit[0]], self._board.list_matches(unit))
+
+    def _make_player(self, name: str) -> MatchPlayer:
+        board, entry = self._board, self._board.entries[name]
+        if entry["kind"] != "meeting":
+            return make_player(self._agents[name], board.deals, board.track, self._opened)
+        pair = self._agents[entry["agent"]], self._agents[entry["rival"]]
+        return MeetingPlayer(pair, board.deals, board.track, self._opened)
 
     def close(self) -> None:
         """Closes all."""
@@ -309,9 +306,9 @@ class _Players:
 
 
 def _play_here(
-    units: Iterator[Unit], options: BoardOptions, rivals: Rivals
+    units: Iterator[Unit], options: BoardOptions, entries: Entries
 ) -> Iterator[tuple[Unit, list[Row]]]:
-    players = _Players(options, rivals)
+    players = _Players(options, entries)
     try:
         for unit in units:
             yield unit, players.play(unit)
@@ -322,7 +319,7 @@ def _play_here(
 _players: _Players
 
 
-def _begin_process(options: BoardOptions, rivals: Rivals, parent: int) -> None:
+def _begin_process(options: BoardOptions, entries: Entries, parent: int) -> None:
     """Prepares a process that plays; it ends if its parent does, however that ends."""
     global _players
 
@@ -337,7 +334,7 @@ def _begin_process(options: BoardOptions, rivals: Rivals, parent: int) -> None:
 
         torch.set_num_threads(1)
     import_modules(options.imports)
-    _players = _Players(options, rivals)
+    _players = _Players(options, entries)
 
 
 def _play_unit(unit: Unit) -> list[Row]:
@@ -345,7 +342,7 @@ def _play_unit(unit: Unit) -> list[Row]:
 
 
 def _play_there(
-    units: Iterator[Unit], options: BoardOptions, rivals: Rivals
+    units: Iterator[Unit], options: BoardOptions, entries: Entries
 ) -> Iterator[tuple[Unit, list[Row]]]:
     """Plays units in processes; yields them as they are over.
 
@@ -355,7 +352,7 @@ def _play_there(
     # Not forked: threads of this process may have locks that a copy of it would never see free.
     context = multiprocessing.get_context("spawn")
     running: dict[Future[list[Row]], Unit] = {}
-    pool = ProcessPoolExecutor(options.processes, context, _begin_process, (options, rivals, os.getpid()))
+    pool = ProcessPoolExecutor(options.processes, context, _begin_process, (options, entries, os.getpid()))
     try:
         while True:
             for unit in islice(units, 2 * options.processes - len(running)):

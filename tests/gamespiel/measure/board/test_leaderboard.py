@@ -280,7 +280,7 @@ def test_agents_meet_on_the_deals_of_the_board(
     path, parts, agents = (
         tmp_path / "board.json",
         tmp_path / "parts.json",
-        ("one=first", "two=first", "mcts:4"),
+        ["one=first", "two=first", "mcts:4"],
     )
     data = play(path, *agents, meetings=True, rounds=2)
     met = {entry["name"]: entry["episodes"] for entry in data["agents"][3:]}
@@ -299,6 +299,7 @@ def test_agents_meet_on_the_deals_of_the_board(
     assert {name: rating["games"] for name, rating in meetings["ratings"].items()} == {
         "one": 2, "two": 2, "mcts:4": 1,
     }  # fmt: skip
+    assert "one vs two" in render_tables(data, {})
     for games in (1, 37, None):
         play(parts, *agents, meetings=True, rounds=2, games=games)
         assert inspect_board(parts).findings == []

@@ -324,7 +324,6 @@ def test_agents_that_meet_are_verified(small: None, finished: Path, tmp_path: Pa
     data = play(masked, f"policy={finished}", "random", "untrained=model:tiny", meetings=True)
     assert [entry["name"] for entry in data["agents"][3:]] == ["policy vs random"]
     assert inspect_board(masked).findings == []
-
     report = forge(path, lambda data: data["agents"][3]["episodes"][0]["replies"].pop())
     assert any("the replies end after" in line for line in report.findings)
     row = data["agents"][3]["episodes"][0]
