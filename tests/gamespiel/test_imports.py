@@ -55,6 +55,7 @@ register_game(
 register_reward("hurry", Hurry)
 """
 
+OWN = ("mine", "other", "bad")
 OPTIONS = ["--import", "mine", "--game", "nim", "--opponent", "last"]
 SMALL = [
     "--ppo.batch_size", "4", "--ppo.num_train_steps", "1", "--run.eval_games", "0", "--run.exact_every", "0",
@@ -67,8 +68,10 @@ def folder(here: Path, registries: None, monkeypatch: pytest.MonkeyPatch) -> Ite
     """A current folder with a user's module, which nothing has imported yet."""
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     (here / "mine.py").write_text(MINE)
+    for name in OWN:  # tests of other files may have modules of these names, too
+        sys.modules.pop(name, None)
     yield here
-    for name in ("mine", "other", "bad"):
+    for name in OWN:
         sys.modules.pop(name, None)
 
 

@@ -285,9 +285,8 @@ def test_agents_meet_on_the_deals_of_the_board(
     data = play(path, *agents, meetings=True, rounds=2)
     met = {entry["name"]: entry["episodes"] for entry in data["agents"][3:]}
     # Two deals of leduc_poker from two seats, and of goofspiel, which the search does not enter.
-    assert {name: len(rows) for name, rows in met.items()} == {
-        "one vs two": 8, "one vs mcts:4": 4, "two vs mcts:4": 4,
-    }  # fmt: skip
+    counts = {name: len(rows) for name, rows in met.items()}
+    assert counts == {"one vs two": 8, "one vs mcts:4": 4, "two vs mcts:4": 4}
     addresses = [
         {(row["deal"], row["seed"], row["task_id"]) for row in rows if row["task"] == "leduc_poker"}
         for rows in (data["agents"][0]["episodes"], met["one vs two"])
@@ -296,12 +295,11 @@ def test_agents_meet_on_the_deals_of_the_board(
     meetings = data["results"]["games"]["meetings"]
     scores = {name: pair["score"] for name, pair in meetings["pairs"].items()}
     assert scores["one vs two"] == 0.5 and scores["one vs mcts:4"] == scores["two vs mcts:4"]
-    assert {name: rating["games"] for name, rating in meetings["ratings"].items()} == {
-        "one": 2, "two": 2, "mcts:4": 1,
-    }  # fmt: skip
+    games = {name: rating["games"] for name, rating in meetings["ratings"].items()}
+    assert games == {"one": 2, "two": 2, "mcts:4": 1}
     assert "one vs two" in render_tables(data, {})
-    for games in (1, 37, None):
-        play(parts, *agents, meetings=True, rounds=2, games=games)
+    for most in (1, 37, None):
+        play(parts, *agents, meetings=True, rounds=2, games=most)
         assert inspect_board(parts).findings == []
     assert parts.read_bytes() == path.read_bytes()
     with pytest.raises(BoardError, match="the names 'one' and 'One'"):
