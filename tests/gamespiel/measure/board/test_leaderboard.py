@@ -16,7 +16,6 @@ from game_gym.games import TABLE
 from gamespiel.cli import main
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.board import benchmark
-from gamespiel.measure.board import file as files
 from gamespiel.measure.board.agents import describe, list_tasks, read_agents
 from gamespiel.measure.board.benchmark import (
     ANCHORS,
@@ -304,7 +303,7 @@ def test_agents_meet_on_the_deals_of_the_board(
     assert parts.read_bytes() == path.read_bytes()
     with pytest.raises(BoardError, match="the names 'one' and 'One'"):
         play(path, "One=first")
-    monkeypatch.setattr(files, "MOST_AGENTS", 6)
+    monkeypatch.setattr("gamespiel.measure.board.file.MOST_AGENTS", 6)
     with pytest.raises(BoardError, match="would have 7 agents and meetings, allowed: 6"):
         play(path, *agents, "random")
     assert not list(tmp_path.glob("*.journal"))  # who was refused leaves nothing
