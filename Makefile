@@ -10,8 +10,8 @@ STAMP := $(VENV)/.installed
 
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 
-# `make test` leaves out the tests with these markers of setup.cfg, but for the samples; a room's tests leave those
-# out too, so that they take a minute.
+# `make test` leaves out the tests with these markers of setup.cfg, but for the samples; a room's tests and a
+# change's leave those out too, so that they take a minute.
 NEEDS := launch or weights or numba or attack or trains or families or memory
 
 # Libraries whose versions need not agree with the pinned set have environments of their own, each with a file
@@ -57,7 +57,7 @@ BROWSER := .venv-browser
 help:
 	@echo "make train    train the default preset (ARGS='--preset NAME ...' for another)"
 	@echo "make test     run the tests that need nothing    (ARGS='tests/docs -k word' for a part)"
-	@echo "make test ROOM=trace_gym  the quick ones of a room and of what imports it; CHANGED=1: all of what differs from HEAD"
+	@echo "make test ROOM=trace_gym  the quick ones of a room and of what imports it; CHANGED=1: of what differs from HEAD"
 	@echo "make test-all run all tests that one machine can run: with weights, compilations, attacks, long runs"
 	@echo "make plugs    test the adapters of other libraries, in environments of their own"
 	@echo "make package  build the distributions, and try the wheel in new environments"
@@ -97,7 +97,7 @@ train: $(STAMP)
 
 test: $(STAMP)
 	selected="$(if $(ROOM)$(CHANGED),$$($(BIN)/python -m scripts.select_tests $(ROOM:%=--room %) $(CHANGED:%=--changed %)))" && \
-	    $(PYTEST) -m "$(if $(ROOM),,sample or) not ($(NEEDS))" $$selected $(ARGS)
+	    $(PYTEST) -m "$(if $(ROOM)$(CHANGED),,sample or) not ($(NEEDS))" $$selected $(ARGS)
 
 # The tests that `make test` leaves out.
 test-rest: smollm2 vocabulary
