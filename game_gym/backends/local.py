@@ -82,15 +82,19 @@ class LocalBackend:
     Args:
         seeding: "openenv" or "evaluate": how a seed becomes a seat, chance outcomes and bots.
         rules: Whether observations begin with the rules.
+        texts: Whether turns have an observation and the actions' names. Both are empty for an agent that reads
+            only the state.
         make_bot: Returns an opponent, as ``task_gym.opponents.make_opponent`` does.
 
     Attributes:
         state: The live ``pyspiel.State``; None before the first episode.
     """
 
-    def __init__(self, seeding: str, rules: bool, make_bot: MakeOpponent = make_opponent) -> None:
+    def __init__(
+        self, seeding: str, rules: bool, *, texts: bool = True, make_bot: MakeOpponent = make_opponent
+    ) -> None:
         self._protocol = PROTOCOLS[seeding]
-        self._rules, self._make_bot = rules, make_bot
+        self._rules, self._texts, self._make_bot = rules, texts, make_bot
         self._chance = Stream()
         # Until chance draws: seeding takes longer than most moves, and most games have no chance.
         self._chance_seed: int | None = None
@@ -338,7 +342,9 @@ class LocalBackend:
 
     def _turn(self, legal: list[int]) -> GameTurn:
         variant, seat = self._match.variant, self._seat
-        text, names = render_turn(variant, self.state, seat, self._rules, legal)
+        text, names = "", list[str]()
+        if self._texts:
+            text, names = render_turn(variant, self.state, seat, self._rules, legal)
         reward = self.state.rewards()[seat] if variant.pays_moves else 0.0
         return GameTurn(seat, text, legal, names, reward, None, self._illegal)
 

@@ -51,8 +51,9 @@ class ChatAgent:
         self.refused = 0
         self.gave_up = False
 
-    def move(self, state: State, seat: int, legal: Sequence[int], names: Sequence[str]) -> int | None:
+    def move(self, state: State, seat: int, legal: Sequence[int]) -> int | None:
         """Returns the action that the model chooses; None after ``TRIES`` replies that name none."""
+        names, _ = self._variant.choices(state, seat, legal)
         said = self.conversation
         if not said:
             said.append(system_message(self._variant, list_actions=self._lists))
@@ -113,7 +114,7 @@ def play_game(
         with nullcontext() if caller is None else caller.limited(timeout):
             turn = backend.start(task, seed, opponent, seat)
             while turn.ending is None:
-                action = agent.move(backend.state, turn.seat, turn.legal, turn.names)
+                action = agent.move(backend.state, turn.seat, turn.legal)
                 turn = backend.forfeit() if action is None else backend.play(action)
                 if time.monotonic() > deadline:
                     raise TimeoutError

@@ -61,7 +61,7 @@ class ModelOpponent:
 
         if self._agent is None:
             self._agent = ChatAgent(view.variant, self._request_reply)
-        action = self._agent.move(view.state, view.seat, view.legal_actions(), view.action_names())
+        action = self._agent.move(view.state, view.seat, view.legal_actions())
         return NOBODY if action is None else action
 
     def _request_reply(self, messages: Sequence[Message]) -> str:

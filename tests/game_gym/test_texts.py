@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import game_gym  # noqa: F401  # registers the environments
 from game_gym import exact
+from game_gym.backends import GameTurn
 from game_gym.conversation import refusal_message, system_message, turn_message
 from game_gym.games import TABLE
 from game_gym.prompts import without_choices
@@ -25,6 +26,8 @@ from game_gym.tree import build_tree
 from game_gym.wrappers import EvaluateConversation, UpstreamLayout
 from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.games import play_game
+from gamespiel.measure.board.episodes import play_by_replies, play_match
+from gamespiel.measure.play import Match
 from task_gym.errors import ArgumentError, EpisodeError, GameError, IllegalActionError
 from task_gym.wrappers import Conversation, ConversationText
 from tests.game_gym.play import LEDUC, make, reach
@@ -203,6 +206,24 @@ def test_a_class_that_fails_at_a_state_spoils_that_episode_only(folder: Path) ->
     assert (info["result"], info["score"], info["legal_actions"]) == ("fault", None, [])
     assert info["fault"].endswith("HexAgent.format_state of 'hex' raised IndexError: no such cell")
     assert "result" not in env.reset(seed=1)[1]
+
+
+def test_a_board_asks_for_texts_only_if_the_agent_reads_them(folder: Path) -> None:
+    """A model meets the class that fails at its second turn; a search reads no text, and plays on."""
+    task_id = TABLE.index("hex") * 100_000_000
+    match = Match("hex", 0, task_id, 3, 0, "first", 0, (3, None), decode(task_id))
+    row = play_by_replies(match, lambda messages: "0", list_actions=True)
+    assert (row["result"], row["score"], row["replies"]) == ("fault", None, ["0"])
+    assert row["error"].endswith("HexAgent.format_state of 'hex' raised IndexError: no such cell")
+
+    def take_first(state: Any, turn: GameTurn) -> int:
+        assert (turn.text, turn.names, turn.legal) == ("", [], state.legal_actions(0))
+        return turn.legal[0]
+
+    ending = play_match(match, take_first)
+    # Both take the least free cell. In five columns the even ones, seat 0's, join each row to the next, and cell
+    # 20 is the first of the last row.
+    assert (ending.result, ending.fault, ending.history) == ("win", "", list(range(21)))
 
 
 def test_refusals_are_read_from_the_file_beside_the_folder(

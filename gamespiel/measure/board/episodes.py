@@ -17,7 +17,7 @@ from gamespiel.endpoints.games import ChatAgent
 from gamespiel.measure.board.benchmark import NOBODY, TRACE, DealSet, resolve_opponent
 from gamespiel.measure.journal import Row
 from gamespiel.measure.play import Match
-from task_gym.errors import OpponentFaultError
+from task_gym.errors import OpponentFaultError, StateTextError
 from task_gym.opponents import OPEN, make_opponent
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ def play_match(
     Raises:
         ReplayError: ``choose`` or ``rival`` says that it was not played so.
     """
-    backend = LocalBackend(PROTOCOL, rules=False, make_bot=make_bot)
+    backend = LocalBackend(PROTOCOL, rules=False, texts=False, make_bot=make_bot)
     opponent = OPEN if rival else "random" if match.opponent == NOBODY else match.opponent
     turn = backend.start(match.game, match.seed, opponent, match.seat)
     while turn.ending is None:
         to_move = rival if rival and turn.seat != match.seat else choose
         try:
             action = to_move(backend.state, turn)
-        except OpponentFaultError as error:  # the agent is a search that broke down
+        except (OpponentFaultError, StateTextError) as error:  # a search broke down, or no text can be had
             lost = backend.cut()
             return Ending(None, None, lost.returns, "fault", lost.history, str(error))
         turn = backend.forfeit() if action is None else backend.play(action)
@@ -157,7 +157,7 @@ class Writer:
     def choose(self, state: State, turn: GameTurn) -> int | None:
         """Returns its action; None if it gives the game up."""
         try:
-            return self._agent.move(state, turn.seat, turn.legal, turn.names)
+            return self._agent.move(state, turn.seat, turn.legal)
         except NoReplyError as failure:
             self.error = str(failure)
             return None
