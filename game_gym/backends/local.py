@@ -82,8 +82,8 @@ class LocalBackend:
     Args:
         seeding: "openenv" or "evaluate": how a seed becomes a seat, chance outcomes and bots.
         rules: Whether observations begin with the rules.
-        texts: Whether turns have an observation and the actions' names. Both are empty for an agent that reads
-            only the state.
+        texts: Whether turns have an observation and the actions' names; for an agent that reads only the
+            state, both are empty.
         make_bot: Returns an opponent, as ``task_gym.opponents.make_opponent`` does.
 
     Attributes:

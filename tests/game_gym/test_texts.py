@@ -221,8 +221,8 @@ def test_a_board_asks_for_texts_only_if_the_agent_reads_them(folder: Path) -> No
         return turn.legal[0]
 
     ending = play_match(match, take_first)
-    # Both take the least free cell. In five columns the even ones, seat 0's, join each row to the next, and cell
-    # 20 is the first of the last row.
+    # Both take the least free cell. In five columns the even ones, seat 0's, join each row to the next, and
+    # cell 20 is the first of the last row.
     assert (ending.result, ending.fault, ending.history) == ("win", "", list(range(21)))
 
 
