@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -317,14 +317,16 @@ def replay_jobs(
 ) -> None:
     """Plays episodes again, and adds to a report those that differ."""
     spoke = time.monotonic()
-    for number, (job, problem) in enumerate(_run_jobs(jobs, board, quick, processes), 1):
+    problems = dict[int, str]()
+    for number, (place, problem) in enumerate(_run_jobs(jobs, board, quick, processes), 1):
         report.episodes += 1
-        report.moves += len(job.row["history"] or job.row.get("replies", []))
+        report.moves += len(jobs[place].row["history"] or jobs[place].row.get("replies", []))
         if problem:
-            report.findings.append(f"{job.where}: {problem}")
+            problems[place] = f"{jobs[place].where}: {problem}"
         if console is not None and time.monotonic() - spoke > EVERY:
             spoke = time.monotonic()
             console.print(f"  {number:,} of {len(jobs):,} episodes", markup=False)
+    report.findings += [problem for _, problem in sorted(problems.items())]
     faults = Counter(job.entry["name"] for job in jobs if job.row["result"] == "fault")
     for name, count in faults.items():
         report.notes.append(
@@ -345,15 +347,32 @@ def _searches(job: Job) -> bool:
     return is_search(job.entry["agent"]) or opponent_searches(job.match.opponent.replace("none", "random"))
 
 
-def _run_jobs(jobs: Sequence[Job], board: Board, quick: bool, processes: int) -> Iterator[tuple[Job, str]]:
-    explain = partial(explain_episode, deals=board.deals, track=board.track, quick=quick)
+def _run_jobs(jobs: Sequence[Job], board: Board, quick: bool, processes: int) -> Iterator[tuple[int, str]]:
+    """Yields the place of each job, and what is wrong with its episode."""
+
+    def rank(place: int) -> tuple[bool, str, int]:
+        # A deal's episodes go to one process, where its program is run once. Faults search the longest.
+        match, row = jobs[place].match, jobs[place].row
+        return row["result"] != "fault", match.task, match.deal
+
+    groups = [list(places) for _, places in groupby(sorted(range(len(jobs)), key=rank), key=rank)]
+    explain = partial(explain_episodes, deals=board.deals, track=board.track, quick=quick)
     if processes == 1:
-        yield from ((job, explain(job)) for job in jobs)
+        answers = map(explain, ([jobs[place] for place in places] for places in groups))
+        yield from chain.from_iterable(map(zip, groups, answers))
         return
     # A game has functions, which go to no other process: it is found there by its task id.
-    sent = [replace(job, match=job.match._replace(game=None)) for job in jobs]
+    sent = [
+        [replace(jobs[place], match=jobs[place].match._replace(game=None)) for place in places]
+        for places in groups
+    ]
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        yield from zip(jobs, pool.map(explain, sent, chunksize=4), strict=True)
+        yield from chain.from_iterable(map(zip, groups, pool.map(explain, sent)))
+
+
+def explain_episodes(jobs: Sequence[Job], deals: DealSet, track: str, quick: bool) -> list[str]:
+    """Returns what is wrong with each of some recorded episodes; see ``explain_episode``."""
+    return [explain_episode(job, deals, track, quick) for job in jobs]
 
 
 def explain_episode(job: Job, deals: DealSet, track: str, quick: bool) -> str:
