@@ -142,6 +142,19 @@ def test_a_forged_episode_is_found(board: Path, edit: Edit, said: str) -> None:
     assert any(re.search(rf"agents\.{said}", line) for line in report.findings), report.findings
 
 
+def test_findings_are_in_the_order_of_the_file(board: Path) -> None:
+    """Goofspiel's episodes of all agents are played again before those of Leduc poker."""
+
+    def edit(data: dict[str, Any]) -> None:
+        for agent, task in enumerate(("leduc_poker", "goofspiel")):
+            _edit_loss(agent, task, score=1.0)(data)
+
+    assert [line.split(",")[0] for line in forge(board, edit).findings] == [
+        "agents.0 'random'",
+        "agents.1 'first'",
+    ]
+
+
 def test_a_quick_look_finds_faults_that_were_none(board: Path) -> None:
     """A loss of the search is called a fault, which would leave the score."""
     data = read(board)
