@@ -50,9 +50,9 @@ class GameTurn:
 
     Attributes:
         seat: The seat to move; at the end, the caller's seat (with open seats, the one that moved last).
-        text: Its observation; at the end, the closing text. Empty from a backend without texts.
+        text: Its observation; at the end, the closing text. Without texts it is empty before the end.
         legal: Legal action ids, ascending; empty at the end only.
-        names: Their names, in the same order; likewise.
+        names: Their names, in the same order; none without texts.
         reward: The reward of upstream's session for the move that led here.
         ending: None before the end.
         opponent_illegal: Illegal actions by opponents in this episode so far; None if the backend does not

@@ -27,6 +27,7 @@ from game_gym.wrappers import EvaluateConversation, UpstreamLayout
 from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.games import play_game
 from gamespiel.measure.board.episodes import play_by_replies, play_match
+from gamespiel.measure.board.replays import replay_match
 from gamespiel.measure.play import Match
 from task_gym.errors import ArgumentError, EpisodeError, GameError, IllegalActionError
 from task_gym.wrappers import Conversation, ConversationText
@@ -215,6 +216,9 @@ def test_a_board_asks_for_texts_only_if_the_agent_reads_them(folder: Path) -> No
     row = play_by_replies(match, lambda messages: "0", list_actions=True)
     assert (row["result"], row["score"], row["replies"]) == ("fault", None, ["0"])
     assert row["error"].endswith("HexAgent.format_state of 'hex' raised IndexError: no such cell")
+
+    chosen = replay_match(match, row, None, search=True)  # of a model behind its mask: it reads, too
+    assert (chosen.result, chosen.history) == ("fault", row["history"])
 
     def take_first(state: Any, turn: GameTurn) -> int:
         assert (turn.text, turn.names, turn.legal) == ("", [], state.legal_actions(0))

@@ -8,7 +8,8 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from game_gym.backends import Ending, GameTurn
-from game_gym.spec import State
+from game_gym.prompts import render
+from game_gym.spec import State, Variant
 from gamespiel.endpoints.chat import Message
 from gamespiel.measure.board.agents import make_env_section
 from gamespiel.measure.board.benchmark import TRACE, DealSet, is_search
@@ -64,21 +65,28 @@ class Recorded:
         at = len(state.history()) + (seat if state.is_simultaneous_node() else 0)
         return self.history[at] if at < len(self.history) else None
 
-    def choose(self, state: State, turn: GameTurn, agent: Choose | None = None) -> int | None:
+    def choose(
+        self, variant: Variant, state: State, turn: GameTurn, agent: Choose | None = None
+    ) -> int | None:
         """Returns the recorded action of the seat to move.
 
         Args:
+            variant: The game.
             state: The state.
             turn: The turn there.
             agent: A baseline that decides anew, and must decide the same; None for the record's word.
 
         Raises:
             ReplayError: the game is not as recorded, or the action is not legal, or not the baseline's.
+            StateTextError: the game broke at the text that a model read there.
         """
         self.check(state)
         action, at = self.find(state, turn.seat), len(state.history())
         if action is None and self.broke:
-            return turn.legal[0] if agent is None else agent(state, turn)
+            if agent is not None:
+                return agent(state, turn)
+            render(variant, state, turn.seat, rules=False)
+            return turn.legal[0]
         if agent is not None and (decided := agent(state, turn)) != action:
             raise ReplayError(f"move {at}: the file says action {action}, and the agent chooses {decided}")
         if action is None:
@@ -171,7 +179,7 @@ def replay_match(match: Match, row: Mapping[str, Any], agent: Choose | None, *, 
 
     def choose(state: State, turn: GameTurn) -> int | None:
         options.append(len(turn.legal))
-        return recorded.choose(state, turn, agent)
+        return recorded.choose(match.game.variant, state, turn, agent)
 
     ending = play_match(match, choose, make_opponent if search else recorded.make_bot)
     if row["history"] is not None:
@@ -262,7 +270,7 @@ def replay_meeting(
             # Its move at once with a reply that gave the game up is in no history; that is compared whole.
             sides.append(agent)
         else:
-            sides.append(partial(history.choose, agent=agent))
+            sides.append(partial(history.choose, match.game.variant, agent=agent))
     record = play_meeting(match, sides, replies)
     if written is not None:
         written.check_end()

@@ -351,15 +351,16 @@ def _run_jobs(jobs: Sequence[Job], board: Board, quick: bool, processes: int) ->
     """Yields the place of each job, and what is wrong with its episode."""
 
     def rank(place: int) -> tuple[bool, str, int]:
-        # A deal's episodes go to one process, where its program is run once. Faults search the longest.
+        # A deal's episodes follow each other in one process, which deals it or runs its program once. Faults
+        # are first: with ``quick`` they alone search.
         match, row = jobs[place].match, jobs[place].row
         return row["result"] != "fault", match.task, match.deal
 
     groups = [list(places) for _, places in groupby(sorted(range(len(jobs)), key=rank), key=rank)]
     explain = partial(explain_episodes, deals=board.deals, track=board.track, quick=quick)
     if processes == 1:
-        answers = map(explain, ([jobs[place] for place in places] for places in groups))
-        yield from chain.from_iterable(map(zip, groups, answers))
+        for place in chain.from_iterable(groups):
+            yield place, explain([jobs[place]])[0]
         return
     # A game has functions, which go to no other process: it is found there by its task id.
     sent = [
