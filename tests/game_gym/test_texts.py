@@ -217,7 +217,8 @@ def test_a_board_asks_for_texts_only_if_the_agent_reads_them(folder: Path) -> No
     assert (row["result"], row["score"], row["replies"]) == ("fault", None, ["0"])
     assert row["error"].endswith("HexAgent.format_state of 'hex' raised IndexError: no such cell")
 
-    chosen = replay_match(match, row, None, search=True)  # of a model behind its mask: it reads, too
+    masked = row | {"chances": [0.5]}  # a model behind its mask reads, too
+    chosen = replay_match(match, masked, None, search=True)
     assert (chosen.result, chosen.history) == ("fault", row["history"])
 
     def take_first(state: Any, turn: GameTurn) -> int:

@@ -178,8 +178,9 @@ def replay_match(match: Match, row: Mapping[str, Any], agent: Choose | None, *, 
     recorded, options = Recorded.read(row), list[int]()
 
     def choose(state: State, turn: GameTurn) -> int | None:
-        options.append(len(turn.legal))
-        return recorded.choose(match.game.variant, state, turn, agent)
+        action = recorded.choose(match.game.variant, state, turn, agent)
+        options.append(len(turn.legal))  # not if it broke at the text, before the choice
+        return action
 
     ending = play_match(match, choose, make_opponent if search else recorded.make_bot)
     if row["history"] is not None:
