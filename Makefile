@@ -99,7 +99,7 @@ test: $(STAMP)
 	selected="$(if $(ROOM)$(CHANGED),$$($(BIN)/python -m scripts.select_tests $(ROOM:%=--room %) $(CHANGED:%=--changed %)))" && \
 	    $(PYTEST) -m "$(if $(ROOM)$(CHANGED),,sample or) not ($(NEEDS))" $$selected $(ARGS) || { \
 	    code=$$?; test $$code -ne 5 -o -z "$$selected" || \
-	        echo "every test of these files has a marker that is left out here: make test ARGS='$$selected'" >&2; exit $$code; }
+	        echo "no test is left; with those of a marker: make test ARGS='$$selected'" >&2; exit $$code; }
 
 # The tests that `make test` leaves out.
 test-rest: smollm2 vocabulary

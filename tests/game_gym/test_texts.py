@@ -19,15 +19,22 @@ from game_gym import exact
 from game_gym.backends import GameTurn
 from game_gym.conversation import refusal_message, system_message, turn_message
 from game_gym.games import TABLE
-from game_gym.prompts import without_choices
+from game_gym.prompts import render, without_choices
 from game_gym.spec import choice_lines
 from game_gym.task import decode
 from game_gym.tree import build_tree
 from game_gym.wrappers import EvaluateConversation, UpstreamLayout
 from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.games import play_game
-from gamespiel.measure.board.episodes import play_by_replies, play_match
-from gamespiel.measure.board.replays import replay_match
+from gamespiel.measure.board.benchmark import DealSet
+from gamespiel.measure.board.episodes import (
+    make_baseline,
+    play_by_replies,
+    play_match,
+    play_meeting,
+    sit_opposite,
+)
+from gamespiel.measure.board.replays import replay_match, replay_meeting
 from gamespiel.measure.play import Match
 from task_gym.errors import ArgumentError, EpisodeError, GameError, IllegalActionError
 from task_gym.wrappers import Conversation, ConversationText
@@ -210,7 +217,7 @@ def test_a_class_that_fails_at_a_state_spoils_that_episode_only(folder: Path) ->
 
 
 def test_a_board_asks_for_texts_only_if_the_agent_reads_them(folder: Path) -> None:
-    """A model meets the class that fails at its second turn; a search reads no text, and plays on."""
+    """A model meets the class that fails at its second turn; a baseline reads no text, and plays on."""
     task_id = TABLE.index("hex") * 100_000_000
     match = Match("hex", 0, task_id, 3, 0, "first", 0, (3, None), decode(task_id))
     row = play_by_replies(match, lambda messages: "0", list_actions=True)
@@ -220,6 +227,16 @@ def test_a_board_asks_for_texts_only_if_the_agent_reads_them(folder: Path) -> No
     masked = row | {"chances": [0.5]}  # a model behind its mask reads, too
     chosen = replay_match(match, masked, None, search=True)
     assert (chosen.result, chosen.history) == ("fault", row["history"])
+
+    def read_first(state: Any, turn: GameTurn) -> int:
+        render(match.game.variant, state, turn.seat)
+        return turn.legal[0]
+
+    pair = [{"kind": "checkpoint", "agent": "policy"}, {"kind": "baseline", "agent": "first"}]
+    sides = [read_first, make_baseline("first", sit_opposite(match), DealSet())]
+    met = play_meeting(match, sides, [])
+    assert (met["result"], met["history"]) == ("fault", [0, 1])
+    assert replay_meeting(match, met, pair, DealSet(), list_actions=True, search=True) == met
 
     def take_first(state: Any, turn: GameTurn) -> int:
         assert (turn.text, turn.names, turn.legal) == ("", [], state.legal_actions(0))

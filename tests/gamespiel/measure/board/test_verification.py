@@ -23,7 +23,8 @@ from gamespiel.measure.board.agents import describe, read_agents
 from gamespiel.measure.board.benchmark import DealSet
 from gamespiel.measure.board.episodes import pick_output
 from gamespiel.measure.board.file import BoardError, read_bytes, write_board
-from gamespiel.measure.board.verification import Job, explain_episode, inspect_board
+from gamespiel.measure.board.jobs import Job, explain_episode
+from gamespiel.measure.board.verification import inspect_board
 from tests.gamespiel.endpoints.models import Body, ModelStub, chatty, status
 from tests.gamespiel.measure.board.conftest import LATER, Edit, find_rows, forge, play, read, shrink
 
