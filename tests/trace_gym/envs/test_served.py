@@ -25,7 +25,7 @@ def stub() -> Iterator[Stub]:
 
 
 def remote(stub: Stub, **arguments: Any) -> Any:
-    defaults = {"task_id": 5, "timeout": 1.0, "backend": "affinetes", "base_url": stub.url}
+    defaults = {"task_id": 5, "timeout": 30.0, "backend": "affinetes", "base_url": stub.url}
     return gym.make("CodeTrace-v0", **defaults, **arguments).unwrapped
 
 
