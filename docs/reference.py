@@ -8,7 +8,6 @@ ROOMS: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "game_gym.env",
             "game_gym.text_env",
-            "game_gym.vector",
             "game_gym.spec",
             "game_gym.games",
             "game_gym.task",

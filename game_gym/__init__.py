@@ -3,9 +3,5 @@
 from gymnasium.envs.registration import register
 
 # Entry points are strings, so that the import costs nothing until an environment is made.
-register(
-    id="GameSpiel-v0",
-    entry_point="game_gym.env:GameSpielEnv",
-    vector_entry_point="game_gym.vector:GameSpielVectorEnv",
-)
+register(id="GameSpiel-v0", entry_point="game_gym.env:GameSpielEnv")
 register(id="GameSpielText-v0", entry_point="game_gym.text_env:GameSpielTextEnv")

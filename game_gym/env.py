@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 import game_gym.opponents  # noqa: F401  (registers the games' own opponents)
-from game_gym.backends import Ending, GameBackend, GameTurn, Positions, SharingBackend, is_small, make_backend
+from game_gym.backends import GameBackend, GameTurn, make_backend
 from game_gym.backends.base import OBSERVATION_LENGTH
 from game_gym.opponents.costs import estimate_mean
 from game_gym.options import (
@@ -41,17 +41,10 @@ from task_gym.errors import (
 from task_gym.opponents import OPEN, find_opponent, opponent_waits
 from task_gym.remote.settings import DEFAULTS
 from task_gym.replies import NoAction
-from task_gym.seeding import DRAWN_LIMIT
 from task_gym.spaces import UnicodeText
 
 CUT_SHORT = ("cut", "fault")
 """Results of games that were not played to an end."""
-
-Marked: TypeAlias = tuple[GameTurn, float, bool, float, Ending | None, str | None]
-"""Turn, reward, whether the game was cut, upstream's reward, ending or None, and what was illegal or None."""
-
-Facts: TypeAlias = tuple[int | None, int, str, str]
-"""Task id, seed, game and opponent."""
 
 # A dtype, because NumPy would look one up for the type on every call.
 _INT8 = np.dtype(np.int8)
@@ -135,8 +128,6 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         seeding: As given.
         rules: As given.
         list_actions: Whether the texts of this episode list the legal actions.
-        facts: Task id, seed, game and opponent of the episode: the entries of ``info`` that stay during it.
-            Each episode has a tuple of its own.
         moves: Legal moves made in the episode.
         is_local: Whether games are played in this process.
         waits: Whether ``reset`` and ``step`` wait for a server or for a slow opponent, so that threads can
@@ -212,7 +203,6 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         self._turn: GameTurn | None = None
         self._task: Task | None = None
         self.moves = 0
-        self.facts: Facts = (None, 0, self.variant.spec.name, opponent)
         self._playing = opponent  # or its stand-in
 
     @property
@@ -268,11 +258,6 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         """Returns ``search_seconds`` for an opponent: a mean over the games that may be drawn."""
         return estimate_mean(opponent, self.variants) if self.may_search(opponent) else 0.0
 
-    def share_positions(self, positions: Positions) -> None:
-        """Shares what positions show with other games of the same ``rules``; before the first reset."""
-        if self.is_local and any(map(is_small, self.variants)):
-            self._backend = SharingBackend(self.seeding, self.rules, positions)
-
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns the mask: bool, shape (n,), True = legal.
 
@@ -317,12 +302,12 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         turn = self._backend.start(task, seed, opponent, seat)
         self._task, self._playing = task, self._backend.playing
         self.list_actions = self._lists if list_actions is None else list_actions
-        self.facts = task.task_id, seed, task.variant.spec.name, self._playing
+        self._facts = task.task_id, seed, task.variant.spec.name, self._playing
         self.moves = self._strikes.count = 0
         self._turn = self._lay_out(turn)
 
     def _lay_out(self, turn: GameTurn) -> GameTurn:
-        """Returns a turn of the backend as this episode shows it; games may share the backend's own."""
+        """Returns a turn of the backend as this episode shows it."""
         if self.list_actions or not turn.legal:
             return turn
         return replace(turn, text=hide_choices(turn.text, self.variant, turn.legal, turn.names))
@@ -344,30 +329,6 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         self._step(action)
 
     def _step(self, action: int | NoAction) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        moved = self.move(action)
-        if type(moved) is GameTurn:
-            info = self._info(moved)
-            info["upstream_reward"] = moved.reward
-            return moved.text, 0.0, False, False, info
-        turn, reward, truncated, upstream, ending, illegal = cast(Marked, moved)
-        info = self._info(turn)
-        if illegal is None:
-            info["upstream_reward"] = upstream
-        else:
-            info.update(illegal_info(illegal))
-        if ending is not None:
-            info.update(ending.info())
-        return turn.text, reward, ending is not None and not truncated, truncated, info
-
-    def move(self, action: int | NoAction) -> GameTurn | Marked:
-        """Makes a move, or counts an illegal action, as ``step`` does, without its info: for batches.
-
-        Returns:
-            The next turn; with what else there is to say, if the reward is not 0 or the episode has ended.
-
-        Raises:
-            EpisodeError: no episode is under way.
-        """
         turn = self._turn
         if turn is None or self._over:
             raise EpisodeError(OUTSIDE)
@@ -385,46 +346,24 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
                 self._turn = None
                 self._leave()
                 raise
-        if turn.ending is not None or turn.reward or self.moves == self._max_turns:
-            return self._settle(turn)
-        if self.render_mode == "human":
-            self.render()
-        return turn
-
-    def _settle(self, turn: GameTurn) -> Marked:
-        """Returns what there is to say after a move that was paid, or with which the episode ended."""
+        info = self._info(turn)
+        info["upstream_reward"] = turn.reward
         ending, truncated, reward = turn.ending, False, 0.0
         if ending is None and self.moves == self._max_turns:
             ending = self._backend.cut()
         if ending is not None:
             self._over = True
             reward, truncated = ending.score or 0.0, ending.result in CUT_SHORT
+            info.update(ending.info())
         if self._reward == "upstream":
             reward = turn.reward
         if self.render_mode == "human":
             self.render()
-        return turn, reward, truncated, turn.reward, ending, None
+        return turn.text, reward, ending is not None and not truncated, truncated, info
 
-    def begin_next(self) -> GameTurn | Marked:
-        """Begins an episode as ``reset`` without arguments does, without its info: for batches.
-
-        Returns:
-            The first turn; with what else there is to say, if the episode is over at once.
-        """
-        generator = self._generator or self.np_random
-        task_id = self._tasks.draw(lambda: generator)
-        self._start((task_id, int(generator.random() * DRAWN_LIMIT), self._opponent))
-        if self.render_mode == "human":
-            self.render()
-        return self.first_turn()
-
-    def first_turn(self) -> GameTurn | Marked:
-        """Returns the first turn of an episode that has begun, as ``begin_next`` does."""
-        turn = self._turn
-        assert turn is not None
-        return turn if turn.ending is None else (turn, 0.0, False, turn.reward, turn.ending, None)
-
-    def _move_illegally(self, turn: GameTurn, action: int | NoAction) -> Marked:
+    def _move_illegally(
+        self, turn: GameTurn, action: int | NoAction
+    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
         if isinstance(action, NoAction):
             mistake = f"reply: {action.beginning!r} names no legal action"
         else:
@@ -439,10 +378,13 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         if self.render_mode == "human":
             say(message)
             self.render()
-        return turn, ILLEGAL_REWARD, False, ILLEGAL_REWARD, turn.ending, message
+        info = self._info(turn) | illegal_info(message)
+        if turn.ending is not None:
+            info.update(turn.ending.info())
+        return turn.text, ILLEGAL_REWARD, turn.ending is not None, False, info
 
     def _info(self, turn: GameTurn) -> dict[str, Any]:
-        task_id, seed, name, opponent = self.facts
+        task_id, seed, name, opponent = self._facts
         # Bytes are several times faster to set one by one than an array is to index.
         mask = bytearray(self._actions)
         for action in turn.legal:

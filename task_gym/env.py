@@ -117,11 +117,6 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
             options: For this episode only: "task_id" (of the declared set), and in games "opponent", "seat"
                 (in place of the seed's; chance and opponents stay the seed's) and "list_actions".
         """
-        self.restart(seed, options)
-        return self._opening()
-
-    def restart(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begins an episode as ``reset`` does, without its observation and info: for batches."""
         if options is None:
             options = {}
         elif not isinstance(options, Mapping):
@@ -151,6 +146,7 @@ class TaskEnv(LazyGeneratorEnv[str, Any], gym.Env[str, Any]):
         self._start((task_id, seed, *more))
         if self.render_mode == "human":
             self.render()
+        return self._opening()
 
     def render(self) -> Any:
         """Returns the current observation ("ansi") or its picture ("rgb_array"), or prints it ("human").

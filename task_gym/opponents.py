@@ -60,14 +60,6 @@ class Opponent(Protocol):
         """
 
 
-def sees_only_actions(opponent: Opponent) -> bool:
-    """Returns whether an opponent only asks for its legal actions, and does not change the list.
-
-    Its class says so by ``asks_only_for_actions = True``. Small games of a batch then need no state.
-    """
-    return getattr(opponent, "asks_only_for_actions", False) is True
-
-
 @dataclass(frozen=True, slots=True)
 class Seating:
     """The game and the seat that an opponent is built for.

@@ -9,7 +9,6 @@ from typing import Any
 from game_gym.backends.affinetes import AffinetesBackend
 from game_gym.backends.base import Ending, GameBackend, GameTurn
 from game_gym.backends.local import LocalBackend
-from game_gym.backends.sharing import Positions, SharingBackend, is_small
 from task_gym.arguments import check_backend
 from task_gym.remote import connect, read_settings
 from task_gym.remote.settings import refuse_settings
@@ -45,8 +44,5 @@ __all__ = [
     "GameBackend",
     "GameTurn",
     "LocalBackend",
-    "Positions",
-    "SharingBackend",
-    "is_small",
     "make_backend",
 ]

@@ -49,7 +49,6 @@ class Match:
         rule: Its rule for illegal actions.
         bots: One per seat; empty if every seat is the caller's.
         views: Their views, one per seat.
-        root: The first of the positions that games share; None if they share none. See ``SharingBackend``.
     """
 
     variant: Variant
@@ -58,7 +57,6 @@ class Match:
     rule: str
     bots: list[Opponent]
     views: list[SeatView]
-    root: Any = None
 
 
 def _draw(state: State, chance: Stream) -> None:
@@ -124,21 +122,13 @@ class LocalBackend:
         Another ``seat`` than the seed's leaves the seed's chance and bots as they are: a deal can be played
         from every seat.
         """
-        self._begin(task, seed, opponent, seat)
+        self._begin(task.variant, seed, opponent, seat)
         try:
             return self._next_turn()
         except (OpponentFaultError, StateTextError) as error:
             return self._stuck(str(error))
 
-    def _begin(self, task: Task, seed: int, opponent: str, seat: int | None) -> None:
-        self._prepare(task.variant, seed, opponent, seat)
-        if task.variant.spec.slow_deal:
-            self._enter(_deal(task.variant, self._protocol.chance(seed)).clone())
-        else:
-            self._enter(task.variant.game.new_initial_state())
-
-    def _prepare(self, variant: Variant, seed: int, opponent: str, seat: int | None) -> Match:
-        """Sets everything but the state for an episode."""
+    def _begin(self, variant: Variant, seed: int, opponent: str, seat: int | None) -> None:
         self._match = match = self._matches.get((variant, opponent)) or self._new_match(variant, opponent)
         self._seat = self._protocol.seat(seed, variant.players) if seat is None else seat
         if seed >= DRAWN_LIMIT:
@@ -149,7 +139,12 @@ class LocalBackend:
         for seat, bot in enumerate(match.bots):
             if seat != self._seat:
                 bot.restart(self._protocol.bot(seed, seat, variant.players))
-        return match
+        if variant.spec.slow_deal:
+            self.state = _deal(variant, self._chance_seed).clone()
+        else:
+            self.state = variant.game.new_initial_state()
+        for view in match.views:
+            view.state = self.state
 
     def _require_streams(self, seed: int) -> None:
         """Checks that all random streams of an episode have a seed that NumPy takes.
@@ -168,12 +163,6 @@ class LocalBackend:
                 f"seed: {seed} was given, from which this protocol seeds a stream with {highest}; allowed "
                 f"here: 0 … {SEED_LIMIT - 1 - (highest - seed)}"
             )
-
-    def _enter(self, state: State) -> None:
-        """Makes this the live state."""
-        self.state = state
-        for view in self._match.views:
-            view.state = state
 
     def _require_chance(self) -> Stream:
         """Returns the chance stream of the episode."""

@@ -9,8 +9,6 @@ from task_gym.seeding import Stream
 class FirstOpponent:
     """Plays the first legal action: deterministic, for tests and for readable games."""
 
-    asks_only_for_actions = True
-
     def __init__(self, seating: Seating) -> None:
         pass
 
@@ -28,7 +26,6 @@ register_opponent("first", FirstOpponent)
 class UniformOpponent:
     """Upstream's uniform bot, draw for draw: ``RandomState(root + 2).choice(legal_actions)``."""
 
-    asks_only_for_actions = True
     last_stream = 2
 
     def __init__(self, seating: Seating) -> None:

@@ -114,8 +114,9 @@ def rate_games(
     points, resampled = [], []
     for scale, sums, numbers in zip(scales, scores, counts, strict=True):
         points.append(float(rate(scale, sums.sum(axis=0), numbers.sum(axis=0))))
-        times = _draw_deals(generator, len(sums))
-        resampled.append(rate(scale, times @ sums, times @ numbers))
+        # Few deals have few resamples, and each is rated once.
+        times, places = np.unique(_draw_deals(generator, len(sums)), axis=0, return_inverse=True)
+        resampled.append(rate(scale, times @ sums, times @ numbers)[places.ravel()])
     return _describe(points, resampled, min(map(len, scores)))
 
 

@@ -12,7 +12,6 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from game_gym.rllib import GameSpielRLlib
-from task_gym.errors import MissingPackageError
 from tests.game_gym.play import LEDUC
 
 ROOT = Path(__file__).parent.parent.parent
@@ -52,14 +51,26 @@ def test_what_an_environment_costs_in_imports() -> None:
     assert run.stdout.splitlines() == lines
 
 
-def test_a_batch_needs_gymnasiums_modes_of_resetting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gymnasium 1.0 has none."""
-    monkeypatch.delattr(gym.vector, "AutoresetMode", raising=False)
-    monkeypatch.delitem(sys.modules, "game_gym.vector", raising=False)
-    with pytest.raises(MissingPackageError, match=r"needs Gymnasium 1\.1 .* vectorization_mode='sync'"):
-        gym.make_vec("GameSpiel-v0", num_envs=2, game="hex")
-    envs = gym.make_vec("GameSpiel-v0", num_envs=2, game="hex", vectorization_mode="sync")
-    assert list(envs.reset(seed=1)[1]["game"]) == ["hex", "hex"]
+def test_a_batch_plays_what_its_environments_play() -> None:
+    arguments = {"game": "kuhn_poker", "rules": False}
+    batch = gym.make_vec("GameSpiel-v0", num_envs=3, **arguments)
+    envs = [gym.make("GameSpiel-v0", **arguments) for _ in range(3)]
+    texts, infos = batch.reset(seed=7)
+    shown = [env.reset(seed=seed) for env, seed in zip(envs, (7, 8, 9), strict=True)]
+    for _ in range(2):  # nobody is at the end before: each seat moves once
+        assert list(texts) == [step[0] for step in shown]
+        masks = infos["action_mask"]
+        assert masks.dtype == np.int8 and masks.tolist() == [
+            step[-1]["action_mask"].tolist() for step in shown
+        ]
+        assert infos["seed"].tolist() == [7, 8, 9]
+        actions = masks.argmax(axis=1)
+        texts, rewards, ended, _, infos = batch.step(actions)
+        shown = [env.step(action) for env, action in zip(envs, actions.tolist(), strict=True)]
+        assert (rewards.tolist(), ended.tolist()) == tuple([step[part] for step in shown] for part in (1, 2))
+        if ended.any():
+            break
+    assert infos["_score"].tolist() == ended.tolist()
 
 
 def test_the_layout_of_rllib() -> None:

@@ -88,18 +88,6 @@ def test_one_episode_may_differ_by_its_reset_option() -> None:
         make(game="kuhn_poker", list_actions="no")
 
 
-def test_a_batch_shows_the_same() -> None:
-    pytest.importorskip("gymnasium", minversion="1.1")  # older ones have no modes of resetting
-    from game_gym.vector import GameSpielVectorEnv
-
-    batch = GameSpielVectorEnv(3, game="kuhn_poker", list_actions=False)
-    texts, _ = batch.reset(seed=7)
-    single = make(game="kuhn_poker", list_actions=False)
-    assert list(texts) == [single.reset(seed=seed)[0] for seed in (7, 8, 9)]
-    # Shared positions keep the listed text for those who list.
-    assert "Legal Actions" in batch.games[0].reset(seed=7, options={"list_actions": True})[0]
-
-
 def test_pure_functions_render_the_same() -> None:
     for game in ("kuhn_poker", "leduc_poker"):
         env = make(game=game, list_actions=False, rules=False)

@@ -76,11 +76,11 @@ def run_jobs(
         processes: Processes that play.
     """
 
-    def rank(place: int) -> tuple[bool, str, int]:
+    def rank(place: int) -> tuple[bool, str, int, int]:
         # A deal's episodes follow each other in one process, which deals it or runs its program once. Faults
-        # are first: with ``quick`` they alone search.
-        match, row = jobs[place].match, jobs[place].row
-        return row["result"] != "fault", match.task, match.deal
+        # are first and apart: with ``quick`` they alone search.
+        match, fault = jobs[place].match, jobs[place].row["result"] == "fault"
+        return not fault, match.task, match.deal, place * fault
 
     order = sorted(range(len(jobs)), key=rank)
     explain = partial(explain_episode, deals=deals, track=track, quick=quick)
