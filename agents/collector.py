@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from gamespiel.agents.learning.divergence import DivergedError
-from gamespiel.agents.learning.metrics import join_served
 from gamespiel.agents.models import NEWEST
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ranks import ALONE, Ranks
@@ -38,7 +37,6 @@ class _Share:
         games: Its episodes or games, in order.
         learned: Decisions of the learner.
         tokens: Tokens that the sampler and the critic read.
-        served: The sampler's own figures.
         workers: Counts of what its environments' workers lost and played again.
         budget: Its tokens per forward after any out-of-memory.
     """
@@ -46,7 +44,6 @@ class _Share:
     games: Games
     learned: int
     tokens: int
-    served: dict[str, float]
     workers: dict[str, float]
     budget: int
 
@@ -64,7 +61,7 @@ class Collector:
         on_progress: Called with the phase, episodes that are over, and episodes in all, of this rank.
 
     Attributes:
-        metrics: Of the samplers, the workers and the pool, by name, after ``collect``.
+        metrics: Of the workers and the pool, by name, after ``collect``.
         learned: Decisions of the learner, likewise.
         tokens: Tokens that were read, likewise.
     """
@@ -102,8 +99,6 @@ class Collector:
         self.learned = sum(share.learned for share in shares)
         self.tokens = sum(share.tokens for share in shares)
         self.policy.budgets.tokens_per_forward = min(share.budget for share in shares)
-        served = join_served([share.served for share in shares])
-        self.metrics |= {f"sampler/{name}": figure for name, figure in served.items()}
         for name in shares[0].workers:
             self.metrics[f"machine/{name}"] = sum(share.workers[name] for share in shares)
         games: list[Any] = sorted((game for share in shares for game in share.games), key=lambda g: g.index)
@@ -141,7 +136,6 @@ class Collector:
             seeds = [starts[number].seed or 0 for number in numbers]
             options = [starts[number].options or None for number in numbers]
             decide = self.decide if self._games is None else self._games.decide
-            sampler.take_metrics()  # of evaluations since the last step
             episodes = play(env, seeds, decide, after_turns, after_step, options, self.parts, numbers)
         except AbandonedWaitError:
             self.ranks.ask_stop()
@@ -150,14 +144,13 @@ class Collector:
             sampler.end_episodes()
         if episodes is None:
             return None
-        served = dict(sampler.take_metrics())
         games: Games = episodes
         if self._games is not None:
             games = split = [self._games.split_seats(game) for game in episodes]
             episodes = [episode for game in split for episode in game.episodes]
         self._add_values(episodes)
         budget, workers = self.policy.budgets.tokens_per_forward, env.take_worker_metrics()
-        return _Share(games, self.learned, sampler.tokens_read - read, served, workers, budget)
+        return _Share(games, self.learned, sampler.tokens_read - read, workers, budget)
 
     def decide(
         self,

@@ -117,7 +117,8 @@ class Update:
         ranks: Ranks = ALONE,
         on_progress: Callable[[str, int, int], None],
     ) -> None:
-        self.scorer, self.optimizer, self.ranks = policy.scorer, policy.optimizer, ranks
+        self.sampler, self.scorer, self.optimizer = policy.sampler, policy.scorer, policy.optimizer
+        self.ranks = ranks
         self._device = policy.value_head.weight.device
         self.buffer, self.hyperparameters, self.coefficients = buffer, hyperparameters, coefficients
         self.seed, self.step, self.skipped, self.on_progress = seed, step, skipped, on_progress
@@ -141,6 +142,7 @@ class Update:
 
         Raises:
             DivergedError: three updates in a row were not finite.
+            TaskGymError: the sampler has another model, before the first optimizer step.
             MemoryLimitError: not even one turn fits into memory.
         """
         n, epochs = len(self.buffer), self.hyperparameters.ppo_epochs
@@ -237,6 +239,7 @@ class Update:
             gap = self.buffer.sampler_gap().abs()
             self.means.record("sampler_gap", float(gap.mean()))
             self.means.record("sampler_gap_max", float(gap.max()))
+            self.sampler.check_gap(self.means["sampler_gap"])
 
     # -- with gradients ------------------------------------------------------------------------------------
 
@@ -271,6 +274,8 @@ class Update:
             last_attempt.add("sampler_gap_max", gap.max(), 1)
         last_attempt.read()
         last_attempt.join(self.ranks)
+        if "sampler_gap" in last_attempt.means:
+            self.sampler.check_gap(last_attempt.means["sampler_gap"])
         if self._first_scores_itself:
             self._first_scores_itself = False
             self._put_scored(last_attempt.scored)

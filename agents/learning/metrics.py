@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Mapping, Sequence
+from collections.abc import ItemsView, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,28 +44,6 @@ class Means:
 
     def items(self) -> ItemsView[str, float]:
         return {name: self[name] for name in self._sums}.items()
-
-
-def join_served(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Returns a sampler's figures over all ranks, given each rank's.
-
-    Names that end in ``_max`` are the largest, ``compared`` and ``near_ties`` are counts, and the others are
-    means over what was compared (``sampling.vllm.comparison.Comparison.metrics``).
-    """
-    told = [rank_figures for rank_figures in figures if rank_figures]
-    if len(told) <= 1:
-        return dict(told[0]) if told else {}
-    summary: dict[str, float] = {}
-    for name in dict.fromkeys(key for rank_figures in told for key in rank_figures):
-        pairs = [(one[name], one.get("compared", 1.0)) for one in told if name in one]
-        values, weights = [value for value, _ in pairs], [weight for _, weight in pairs]
-        if name.endswith("_max"):
-            summary[name] = max(values)
-        elif name in ("compared", "near_ties"):
-            summary[name] = sum(values)
-        else:
-            summary[name] = float(np.average(values, weights=weights))
-    return summary
 
 
 def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:

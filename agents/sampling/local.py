@@ -55,8 +55,8 @@ class EngineSampler:
     def end_episodes(self) -> None:
         self._cache.clear()
 
-    def take_metrics(self) -> dict[str, float]:
-        return {}
+    def check_gap(self, gap: float) -> None:
+        """Does nothing: the model is the one that learns."""
 
     @torch.no_grad()
     def sample(self, requests: Sequence[Request]) -> list[Decision]:

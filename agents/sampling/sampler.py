@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -53,5 +53,12 @@ class Sampler(Protocol):
     def end_episodes(self) -> None:
         """Forgets what it keeps of conversations between their turns; a later turn is read as a whole."""
 
-    def take_metrics(self) -> Mapping[str, float]:
-        """Returns what there is to report since the last call, by name; nothing from most samplers."""
+    def check_gap(self, gap: float) -> None:
+        """Takes how far the newest adapters' log-probabilities, as it gave them, are from the scorer's.
+
+        Args:
+            gap: The mean absolute difference over ratio units, in nats.
+
+        Raises:
+            TaskGymError: it is too much: another model sampled than the one that learns.
+        """

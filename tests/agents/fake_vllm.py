@@ -33,11 +33,12 @@ from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.noise import Address, Purpose
 from gamespiel.agents.sampling.texts import TextSampler
-from gamespiel.agents.sampling.vllm.answers import NodeQuery
-from gamespiel.agents.sampling.vllm.comparison import LocalReader
+from gamespiel.agents.sampling.vllm.answers import LogProbs, NodeQuery
 from gamespiel.agents.sampling.vllm.connect import Needs, connect, list_targets
+from gamespiel.agents.sampling.vllm.probe import LocalReader
 from gamespiel.agents.sampling.vllm.replicas import Patience
 from gamespiel.agents.sampling.vllm.sampler import VllmSampler
+from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.constraints import FreeText
 from tests.agents.toys import Echo, Stairs, make_policy, make_ppo, masks_of
 
@@ -222,8 +223,20 @@ class FakeVllm:
             )
         (tokens,), (values,) = written.tokens, written.log_probs
         if self.mode == "raw_logprobs":
-            values = self.reader.read_text(adapters, prompt, tokens, 1.0).astype(np.float32)
+            values = read_text(self.reader, adapters, prompt, tokens).astype(np.float32)
         return {"token_ids": list(tokens), "logprobs": {"token_logprobs": values.tolist()}}
+
+
+@torch.no_grad()
+def read_text(reader: LocalReader, adapters: str, prompt: Tokens, tokens: Tokens) -> LogProbs:
+    """The log-probabilities of a written text's tokens at temperature 1, float64 (tokens,)."""
+    engine, whole = reader.engine, (*prompt, *tokens[:-1])
+    places = list(range(len(prompt) - 1, len(whole)))
+    with reader.adapters.use(adapters):
+        logits = engine.logits(engine.read([whole], [0] * len(places), places)).float()
+    log_probs = logits.log_softmax(-1)[torch.arange(len(tokens)), torch.tensor(tokens)]
+    values: LogProbs = log_probs.double().cpu().numpy()
+    return values
 
 
 class _Server(ThreadingHTTPServer):

@@ -14,7 +14,6 @@ from gamespiel import runs
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.launch import Launch, read_launch
 from gamespiel.agents.learning.divergence import DivergedError
-from gamespiel.agents.learning.metrics import join_served
 from gamespiel.agents.ranks import ALONE, RankFailedError, RankLostError, Ranks
 from gamespiel.agents.ranks import world as world_module
 from gamespiel.agents.ranks.world import World, _Failure
@@ -45,8 +44,7 @@ def test_what_torchrun_says() -> None:
         read_launch({name: value for name, value in STARTED.items() if name != "WORLD_SIZE"})
 
 
-def test_one_rank_alone_does_everything_itself_and_figures_of_several_are_joined() -> None:
-    """Means are over what was compared: (0.1 · 3 + 0.5 · 1) / 4 = 0.2. A rank without any says nothing."""
+def test_one_rank_alone_does_everything_itself() -> None:
     items, parts = [1, 2, 3], [torch.tensor([1.0]), torch.tensor([2.0])]
     assert ALONE.take_share(items) is items
     assert ALONE.gather(5) == [5] and ALONE.total(5) == 5 and ALONE.agree(True) and not ALONE.agree(False)
@@ -58,11 +56,6 @@ def test_one_rank_alone_does_everything_itself_and_figures_of_several_are_joined
     assert not ALONE.is_stop_asked
     with pytest.raises(ZeroDivisionError):
         ALONE.share_work(lambda: 1 // 0)
-    one = {"gap": 0.1, "gap_max": 0.3, "compared": 3.0, "near_ties": 1.0}
-    two = {"gap": 0.5, "gap_max": 0.2, "compared": 1.0, "near_ties": 2.0}
-    joined = {"gap": pytest.approx(0.2), "gap_max": 0.3, "compared": 4.0, "near_ties": 3.0}
-    assert join_served([one, {}, two]) == joined
-    assert join_served([{}, two]) == two and join_served([{}, {}]) == {}
 
 
 def test_errors_reach_other_ranks_as_what_they_are() -> None:

@@ -14,21 +14,23 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from gamespiel.agents.models import BASE, NEWEST
 from gamespiel.agents.models.loading import ModelSettings, load_base, load_tokenizer
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.ppo import LLMPPO
+from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.sampling.noise import Address, Purpose
 from gamespiel.agents.sampling.vllm.answers import NodeQuery
 from gamespiel.agents.sampling.vllm.sampler import VllmSampler
-from tests.agents.fake_vllm import Plug, answers_of, plugging
+from tests.agents.fake_vllm import Plug, answers_of, plugging, read_text
 from tests.agents.smollm2 import NAME
 from tests.agents.toys import Stairs, make_policy, make_ppo, masks_of, randomise, rows_of
 
@@ -176,6 +178,13 @@ def gap_of(sampler: VllmSampler, policy: LLMPolicy, name: str) -> float:
     return max(float(np.abs(a - b).max()) for a, b in zip(local_rows, theirs, strict=True))
 
 
+@torch.no_grad()
+def scorers_gap(policy: LLMPolicy, decisions: Sequence[Decision]) -> float:
+    """Returns the mean difference between the server's log-probabilities and the scorer's."""
+    scored = policy.scorer.score(decisions).log_probs.numpy()
+    return float(np.abs(scored - np.concatenate([one.log_probs for one in decisions])).mean())
+
+
 def test_log_probabilities_are_the_scorers(server: RealVllm, plug: Plug) -> None:
     """In float32 to 1e-3, without adapters and with them; a new version changes them at once.
 
@@ -232,11 +241,9 @@ def test_a_run_with_a_kill_and_a_restart_is_the_local_one(
     there.on_progress = on_progress
     rows = rows_of(there.learn())
     assert killed.is_set() and len(rows) == 3
-    if not sum(row["sampler/near_ties"] for row in rows):
-        assert answers_of(there) == answers_of(here)
-    for row in rows:
-        assert row["sampler/gap_max"] < 1e-3 and row["sampler/differing"] == 0
-        assert row["train/sampler_gap_max"] < 1e-3
+    # A draw within the gap of a boundary may be another one: of some hundred draws, one with 1e-4.
+    assert answers_of(there) == answers_of(here)
+    assert all(row["train/sampler_gap_max"] < 1e-3 for row in rows)
 
 
 def test_texts_are_tokens_in_and_tokens_out(server: RealVllm, plug: Plug) -> None:
@@ -251,7 +258,7 @@ def test_texts_are_tokens_in_and_tokens_out(server: RealVllm, plug: Plug) -> Non
     assert [one.tokens for one in first] == [one.tokens for one in again]
     assert len({one.tokens for one in first}) > 1
     for one in first:
-        log_probs = sampler._probe.reader.read_text(NEWEST, one.prompt, one.tokens, 1.0)
+        log_probs = read_text(sampler._probe.reader, NEWEST, one.prompt, one.tokens)
         assert one.log_probs == pytest.approx(log_probs, abs=1e-3)
     (greedy, *_) = policy.decide(texts, None, None, constraint=free)
     assert len(greedy.tokens) > 0
@@ -260,19 +267,16 @@ def test_texts_are_tokens_in_and_tokens_out(server: RealVllm, plug: Plug) -> Non
 def test_sixteen_bits_stay_within_their_limit(sixteen: RealVllm, plug: Plug) -> None:
     """A server and a trainer in bfloat16; replies at 0.7 have the temperature's log-probabilities."""
     policy = smollm2("bfloat16")
-    sampler = plug(policy, sixteen)
-    sampler.publish(NEWEST, policy.adapters.learning)
-    masks = masks_of([LEGAL[i % 3] for i in range(48)])
+    masks, texts = masks_of([LEGAL[i % 3] for i in range(48)]), [f"seat {i}" for i in range(48)]
     noise = [Address(1, Purpose.ACTIONS, 0, 0, episode) for episode in range(48)]
-    for start in range(0, 48, 12):  # at most 16 of a call are compared
-        part = slice(start, start + 12)
-        policy.decide([f"seat {i}" for i in range(start, start + 12)], masks[part], noise[part])
-    metrics = sampler.take_metrics()
-    assert metrics["gap"] < 0.15 and metrics["differing"] <= 0.1
+    here = policy.decide(texts, masks, noise)
+    plug(policy, sixteen).publish(NEWEST, policy.adapters.learning)
+    there = policy.decide(texts, masks, noise)
+    assert scorers_gap(policy, there) < 0.15
+    assert sum(ours.tokens != theirs.tokens for ours, theirs in zip(here, there, strict=True)) <= 4
     cooled = policy.free_text(24, temperature=0.7)
-    policy.decide(["Tell me a story."] * 4, None, noise[:4], constraint=cooled)
-    written = sampler.take_metrics()
+    written = policy.decide(["Tell me a story."] * 4, None, noise[:4], constraint=cooled)
     # More tokens of prompts at once than a batch has: the server would end if it split them.
     long = policy.decide(["Tell me a story. " * 60] * 8, None, noise[:8], constraint=policy.free_text(2))
     assert len(long) == 8 and len(long[0].prompt) > 256
-    assert written["compared"] > 24 and written["gap"] < 0.15
+    assert sum(len(one.tokens) for one in written) > 24 and scorers_gap(policy, written) < 0.15

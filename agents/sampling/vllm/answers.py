@@ -13,7 +13,7 @@ from the same address.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,22 +59,6 @@ class NodeQuery(NamedTuple):
     children: Tokens
 
 
-class Draw(NamedTuple):
-    """A drawn child of a branching node.
-
-    Attributes:
-        query: The node.
-        log_probs: The server's log-probabilities of the children, float64 (c,).
-        uniform: The noise.
-        child: The place of the drawn child.
-    """
-
-    query: NodeQuery
-    log_probs: LogProbs
-    uniform: float
-    child: int
-
-
 class ServedAnswers:
     """Draws legal actions by servers' log-probabilities, and has servers write texts.
 
@@ -117,29 +101,20 @@ class ServedAnswers:
             )
         return log_probs
 
-    def sample(
-        self, requests: Sequence[Request], uniforms: Uniforms, on_draws: Callable[[Sequence[Draw]], None]
-    ) -> WrittenAnswers:
+    def sample(self, requests: Sequence[Request], uniforms: Uniforms) -> WrittenAnswers:
         """Draws one legal action per request.
 
         Args:
             requests: The requests, n of them, whose constraints are tries.
             uniforms: Returns the noise of the depth-th decision, float64 (n,).
-            on_draws: Called with the draws of each depth.
         """
         descent = TrieDescent([require_trie(request) for request in requests])
         at, depth = descent.begin(range(len(requests))), 0
         while at:
             queries, rows = Index[NodeQuery](), list(at)
             where = [queries(_query_of(requests[row], descent.tries[row].nodes[at[row]])) for row in rows]
-            unmasked = self.read_nodes(queries.items)
-            log_probs, mass = mask(unmasked)
-            noise = uniforms(depth)[rows]
-            places = inverse_cdf(log_probs, where, noise)
-            on_draws([
-                Draw(queries.items[w], unmasked[w], float(u), int(c))
-                for w, u, c in zip(where, noise, places, strict=True)
-            ])  # fmt: skip
+            log_probs, mass = mask(self.read_nodes(queries.items))
+            places = inverse_cdf(log_probs, where, uniforms(depth)[rows])
             at = descent.take(at, where, places, log_probs, mass)
             depth += 1
         return descent.finish(torch.zeros(len(requests), 0))

@@ -15,7 +15,7 @@ from gamespiel.agents.hyperparameters import LoraSettings
 from gamespiel.agents.models import BASE
 from gamespiel.agents.models.adapters import Adapters, AdapterSets
 from gamespiel.agents.ranks import ALONE, Ranks
-from gamespiel.agents.sampling.vllm.comparison import LIMITS, Comparison, LocalReader, Probe, mean_gap
+from gamespiel.agents.sampling.vllm.probe import LIMITS, LocalReader, Probe, mean_gap
 from gamespiel.agents.sampling.vllm.replicas import Patience, Replicas
 from gamespiel.agents.sampling.vllm.sampler import (
     AdapterFolders,
@@ -98,7 +98,7 @@ def connect(
         prompt: The tokens of a prompt on which servers and model are compared.
         needs: What the trainer needs of servers.
         quantised: Whether the model that learns is quantised.
-        limit: The largest mean gap, in nats; None for that of the model's type (``comparison.LIMITS``).
+        limit: The largest mean gap, in nats; None for that of the model's type (``probe.LIMITS``).
         folder: A folder that the servers see at the same path; None for one of this machine's.
         patience: How long servers are waited for.
         seconds: The longest time for one request.
@@ -122,7 +122,7 @@ def connect(
     kind = "quantised" if quantised else str(engine.dtype).removeprefix("torch.")
     allowed = LIMITS[kind] if limit is None else limit
     probe = Probe(replicas, reader, prompt, allowed)
-    sampler = VllmSampler(replicas, folders, probe, Comparison(reader, allowed), ranks)
+    sampler = VllmSampler(replicas, folders, probe, ranks)
     try:
         if folders is not None:
             check_model(probe)

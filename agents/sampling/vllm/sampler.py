@@ -30,7 +30,7 @@ from gamespiel.agents.sampling.decisions import Decision, Request
 from gamespiel.agents.sampling.drawing import make_decisions
 from gamespiel.agents.sampling.noise import group_uniforms
 from gamespiel.agents.sampling.vllm.answers import ServedAnswers
-from gamespiel.agents.sampling.vllm.comparison import Comparison, Probe
+from gamespiel.agents.sampling.vllm.probe import GapError, Probe
 from gamespiel.agents.sampling.vllm.replicas import Replicas, Version
 from gamespiel.agents.sampling.vllm.server import ServerError
 from gamespiel.agents.tokens import map_groups
@@ -176,7 +176,6 @@ class VllmSampler:
         replicas: The servers.
         folders: Where the adapters are written; None on ranks that write none.
         probe: Checks that adapters have arrived.
-        comparison: Compares a part of the draws with the model in this process.
         ranks: The ranks that sample from these servers.
     """
 
@@ -187,12 +186,10 @@ class VllmSampler:
         replicas: Replicas,
         folders: AdapterFolders | None,
         probe: Probe,
-        comparison: Comparison,
         ranks: Ranks = ALONE,
     ) -> None:
         self._replicas, self._folders, self._ranks = replicas, folders, ranks
-        self._probe, self._comparison = probe, comparison
-        self._answers = ServedAnswers(replicas)
+        self._probe, self._answers = probe, ServedAnswers(replicas)
         self._digests: dict[str, bytes] = {}
         #: Makes the servers forget this trainer's adapters and removes the folders; also when Python ends.
         self.close = weakref.finalize(self, _close, replicas, folders)
@@ -251,17 +248,13 @@ class VllmSampler:
         )
 
     def _answer(self, requests: list[Request]) -> list[Decision]:
-        """Returns decisions of one kind, all greedy or all drawn, and compares some of those drawn."""
+        """Returns decisions of one kind, all greedy or all drawn."""
         noises = [request.noise for request in requests if request.noise is not None]
         if isinstance(requests[0].constraint, FreeText):
-            decisions = make_decisions(requests, self._answers.write(requests))
-            if noises:
-                self._comparison.add_texts(decisions)
-            return decisions
+            return make_decisions(requests, self._answers.write(requests))
         if not noises:
             return make_decisions(requests, self._answers.best(requests))
-        written = self._answers.sample(requests, group_uniforms(noises), self._comparison.add_draws)
-        return make_decisions(requests, written)
+        return make_decisions(requests, self._answers.sample(requests, group_uniforms(noises)))
 
     def distribution(self, requests: Sequence[Request]) -> list[npt.NDArray[np.float64]]:
         self._require_known(requests)
@@ -270,10 +263,13 @@ class VllmSampler:
     def end_episodes(self) -> None:
         """Does nothing: servers keep what they have read, as long as there is room."""
 
-    def take_metrics(self) -> dict[str, float]:
-        figures = self._comparison.metrics()
-        self._comparison.begin_step()
-        return figures
+    def check_gap(self, gap: float) -> None:
+        if gap > self._probe.limit:
+            raise GapError(
+                f"the vLLM server's log-probabilities differ from the trainer's by {gap:.3g} nats on "
+                f"average, allowed: {self._probe.limit:g} (run.vllm_gap_limit); it serves another model, "
+                "other adapters, another type or another quantisation"
+            )
 
 
 def _key(name: str, digest: bytes) -> str:
