@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from task_gym.processes import OFFERED
-
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\nprints\n\n```text\n(.*?)```)?", re.DOTALL)
 
@@ -122,12 +120,3 @@ def test_versions_of_plug_in_are_those_that_are_pinned() -> None:
     for name, version in rows:
         package = name.strip().lower()
         assert f"\n{PACKAGES.get(package, package)}=={version}\n" in pins, name
-
-
-@pytest.mark.launch
-@pytest.mark.sample
-@pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
-def test_scale_runs() -> None:
-    ((code, _),) = BLOCK.findall(read("scale"))
-    counts = "Counts(workers_lost=0, games_replayed=0, steps_replayed=0, replay_seconds=0.0)"
-    assert run_block(code, "docs/scale.md", {}) == f"4 {counts}\n"
