@@ -244,7 +244,6 @@ def add_merge_options(parser: ArgumentParser) -> None:
     _path(parser, "output", "FOLDER", "a new folder", required=True)
     parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float16", "float32"))
     _option(parser, "tolerance", "NATS", "the most that a log-probability may change", float)
-    _path(parser, "gguf", "FILE.gguf", "this file too, by llama.cpp")
     _option(parser, "licence", "NAME", "the base model's, if its card is not here")
 
 

@@ -142,7 +142,7 @@ def run_merge(args: argparse.Namespace, overrides: Overrides) -> None:
 
     from gamespiel.deployment.publishing import publish
 
-    names = ("dtype", "tolerance", "gguf", "licence")
+    names = ("dtype", "tolerance", "licence")
     publish(args.place, args.output, **{name: getattr(args, name) for name in names})
 
 

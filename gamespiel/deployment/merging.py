@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -38,9 +35,6 @@ TOLERANCES: dict[Any, float] = {"float32": 0.001, "float16": 0.05, "bfloat16": 0
 LIKELY = 0.01
 """Tokens of at least this probability are compared."""
 
-CONVERTER = "convert_hf_to_gguf.py"
-"""llama.cpp's program that writes GGUF files. ``LLAMA_CPP`` names its folder, if it is not on the path."""
-
 
 def merge_run(
     place: str | Path,
@@ -48,7 +42,6 @@ def merge_run(
     *,
     dtype: Type = "bfloat16",
     tolerance: float | None = None,
-    gguf: Path | None = None,
     console: Console | None = None,
 ) -> float:
     """Writes the merged model of a run, with its tokenizer; returns the greatest change of a log-probability.
@@ -61,21 +54,18 @@ def merge_run(
         dtype: The type of the merged weights: "bfloat16", "float16" or "float32".
         tolerance: The most by which a likely token's log-probability may differ from the unmerged model's, in
             nats; None for that of ``TOLERANCES``.
-        gguf: A GGUF file to write too, by llama.cpp's converter.
         console: The console to print on.
 
     Raises:
         InvalidValueError: the folder is taken, or a value is out of range.
         CheckpointError: there is no such checkpoint, or it is not whole.
-        BackendError: the merged model differs by more than the tolerance, and nothing is written; or the
-            converter is missing, or fails.
+        BackendError: the merged model differs by more than the tolerance, and nothing is written.
     """
     console = console or make_console()
     check_output(output)
     tolerance = TOLERANCES[dtype] if tolerance is None else tolerance
     if not 0 < tolerance < float("inf"):
         raise InvalidValueError(f"--tolerance: {tolerance} was given, allowed: a number above 0")
-    converter = None if gguf is None else find_converter()
     source = checkpoint.find(place)
     config = plain_config(saved_config(source), dtype)
     console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
@@ -112,9 +102,6 @@ def merge_run(
     if change > learned / 2 > 0:
         loss = f"{dtype} rounds away much of what was learned: --dtype float32 keeps it"
         console.print(loss, soft_wrap=True, markup=False)
-    if converter is not None and gguf is not None:
-        convert(converter, output, gguf)
-        console.print(f"written to {gguf}", soft_wrap=True, markup=False)
     return change
 
 
@@ -203,35 +190,3 @@ def greatest_change(before: torch.Tensor, after: torch.Tensor) -> float:
     """Returns the greatest change of a log-probability among tokens that were likely before, in nats."""
     likely = before.exp() >= LIKELY
     return float((after[likely] - before[likely]).abs().max())
-
-
-def find_converter() -> Path:
-    """Returns llama.cpp's converter.
-
-    Raises:
-        BackendError: it is not there.
-    """
-    folder = os.environ.get("LLAMA_CPP")
-    named = Path(folder) / CONVERTER if folder else None
-    if named is not None and named.is_file():
-        return named
-    if folder is None and (program := shutil.which(CONVERTER)):
-        return Path(program)
-    where = f"in {folder!r} (LLAMA_CPP)" if folder else "on the path"
-    raise BackendError(
-        f"--gguf needs {CONVERTER} of llama.cpp, which is not {where}; LLAMA_CPP names the folder that has it"
-    )
-
-
-def convert(converter: Path, model: Path, gguf: Path) -> None:
-    """Writes a GGUF file of a model's folder.
-
-    Raises:
-        BackendError: the converter fails.
-    """
-    command = [sys.executable, str(converter), str(model), "--outfile", str(gguf)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        said = " ".join((done.stderr or done.stdout).split())[-500:]
-        failed = f"{converter.name} ended with status {done.returncode}: {said}"
-        raise BackendError(f"{failed}; {model} is written")

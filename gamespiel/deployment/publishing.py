@@ -42,7 +42,6 @@ def publish(
     *,
     dtype: Type = "bfloat16",
     tolerance: float | None = None,
-    gguf: Path | None = None,
     licence: str | None = None,
     console: Console | None = None,
 ) -> None:
@@ -53,7 +52,6 @@ def publish(
         output: The folder; it must not exist, or be empty.
         dtype: The type of the merged weights.
         tolerance: See ``merge_run``.
-        gguf: A GGUF file to write too.
         licence: The base model's licence, if it is not found.
         console: The console to print on.
 
@@ -67,7 +65,7 @@ def publish(
     run = read_run(source.parent.parent)
     name = run.config.model.model_name
     terms = {"license": licence} if licence else find_licence(name)
-    merge_run(source, output, dtype=dtype, tolerance=tolerance, gguf=gguf, console=console)
+    merge_run(source, output, dtype=dtype, tolerance=tolerance, console=console)
     if run.rows:
         save_groups(group_seeds([run]), [output / CURVES])
     if not terms:

@@ -101,20 +101,6 @@ def test_wrong_tolerances_and_a_full_disk_leave_nothing(run: Path, tmp_path: Pat
     assert not (tmp_path / "n").exists()
 
 
-def test_gguf_needs_the_converter(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LLAMA_CPP", str(tmp_path))
-    with pytest.raises(BackendError, match=r"convert_hf_to_gguf.py of llama.cpp, .*LLAMA_CPP"):
-        merge_run(run, tmp_path / "m", gguf=tmp_path / "m.gguf", console=quiet())
-    assert not (tmp_path / "m").exists()  # before anything is loaded
-    stand_in = "import pathlib, sys; pathlib.Path(sys.argv[3]).write_text(sys.argv[1])"
-    (tmp_path / "convert_hf_to_gguf.py").write_text(stand_in)
-    merge_run(run, tmp_path / "m", dtype="float32", gguf=tmp_path / "m.gguf", console=quiet())
-    assert (tmp_path / "m.gguf").read_text() == str(tmp_path / "m")
-    (tmp_path / "convert_hf_to_gguf.py").write_text("import sys; sys.exit('no such architecture')")
-    with pytest.raises(BackendError, match=r"ended with status 1: no such architecture; .*m2 is written"):
-        merge_run(run, tmp_path / "m2", dtype="float32", gguf=tmp_path / "m2.gguf", console=quiet())
-
-
 def test_changes_of_unlikely_tokens_do_not_count() -> None:
     before = torch.tensor([0.6, 0.395, 0.005]).log()
     after = torch.tensor([0.5, 0.499, 0.001]).log()
