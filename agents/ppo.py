@@ -218,6 +218,7 @@ class LLMPPO(EpisodeAlgorithm):
             DivergedError: logits, or three updates in a row, are not finite. The weights are those of the
                 middle of a step, so go on from a checkpoint.
             MemoryLimitError: not even one turn fits into memory.
+            TaskGymError: another model sampled than the one that learns.
             RanksError: ranks failed, were lost, or differ in what they have learned.
         """
         if total_timesteps is None and self.total_steps is None:
@@ -302,6 +303,7 @@ class LLMPPO(EpisodeAlgorithm):
 
         Raises:
             DivergedError: three updates in a row were not finite, or the weights are not.
+            TaskGymError: another model sampled than the one that learns.
             MemoryLimitError: not even one turn fits into memory.
         """
         numbers, buffer, policy = self.hyperparameters, self.rollout_buffer, self.policy

@@ -27,6 +27,7 @@ from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling import noise
 from gamespiel.agents.scoring.scorer import OtherScores
 from gamespiel.agents.tokens import Positions
+from task_gym.errors import TaskGymError
 
 log = logging.getLogger(__name__)
 
@@ -239,7 +240,16 @@ class Update:
             gap = self.buffer.sampler_gap().abs()
             self.means.record("sampler_gap", float(gap.mean()))
             self.means.record("sampler_gap_max", float(gap.max()))
-            self.sampler.check_gap(self.means["sampler_gap"])
+            if len(finite := gap[gap.isfinite()]):  # a forward that overflowed is skipped, and says nothing
+                self._check_gap(float(finite.mean()))
+
+    def _check_gap(self, gap: float) -> None:
+        """Asks the sampler about its mean gap; if it is too much, no gradient stays."""
+        try:
+            self.sampler.check_gap(gap)
+        except TaskGymError:
+            self.optimizer.zero_grad(set_to_none=True)
+            raise
 
     # -- with gradients ------------------------------------------------------------------------------------
 
@@ -274,8 +284,6 @@ class Update:
             last_attempt.add("sampler_gap_max", gap.max(), 1)
         last_attempt.read()
         last_attempt.join(self.ranks)
-        if "sampler_gap" in last_attempt.means:
-            self.sampler.check_gap(last_attempt.means["sampler_gap"])
         if self._first_scores_itself:
             self._first_scores_itself = False
             self._put_scored(last_attempt.scored)
@@ -285,6 +293,8 @@ class Update:
             log.warning("step %d: an update whose loss or gradient is not finite was skipped", self.step + 1)
             self.skipped.add(self.step)
             return True
+        if "sampler_gap" in last_attempt.means:
+            self._check_gap(last_attempt.means["sampler_gap"])
         self.skipped.in_a_row = 0
         self.means.merge(last_attempt.means)
         limit = self.hyperparameters.max_step_kl

@@ -71,8 +71,8 @@ class FakeVllm:
         lora_dtype: The type that adapters are rounded to; None for none.
 
     Attributes:
-        drift: How much less each further child of a node is preferred than by the model, in nats; the probe,
-            which asks for 128 tokens, does not see it.
+        drift: How much less each further child of a node is preferred than by the model, and each token of a
+            text, in nats; the probe, which asks for 128 tokens, does not see it.
         faults: Faults of the next requests to ``/v1/completions``: "500", "close", "half", "hang",
             "missing" or "gzip".
         requests: The bodies of all requests to ``/v1/completions``.
@@ -224,7 +224,7 @@ class FakeVllm:
         (tokens,), (values,) = written.tokens, written.log_probs
         if self.mode == "raw_logprobs":
             values = read_text(self.reader, adapters, prompt, tokens).astype(np.float32)
-        return {"token_ids": list(tokens), "logprobs": {"token_logprobs": values.tolist()}}
+        return {"token_ids": list(tokens), "logprobs": {"token_logprobs": (values - self.drift).tolist()}}
 
 
 @torch.no_grad()

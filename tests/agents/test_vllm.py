@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -184,15 +185,27 @@ def test_a_server_that_keeps_old_adapters_is_noticed(
         sampler.publish(NEWEST, policy.adapters.learning)
 
 
-def test_a_gap_above_the_limit_stops(make_server: MakeServer, plug: Plug) -> None:
+@pytest.mark.parametrize("case", ["float32", "cap", "overflow", "texts"])
+def test_a_gap_above_the_limit_stops(make_server: MakeServer, plug: Plug, case: str) -> None:
     """The server's model becomes another one after all checks: nothing is learned from what it plays."""
-    model, server = choosing(total_steps=20), make_server()
+    cap = {} if case == "float32" else {"sampler_weight_cap": 2.0}  # with which all turns are compared
+    model = writing(total_steps=20) if case == "texts" else choosing(total_steps=20, mini_batch_size=4, **cap)
+    server = make_server(mode="processed_logprobs")
     plug(model.policy, server)
     server.drift = 0.5
+    if case == "overflow":
+        score, scored = model.policy.scorer.score, list[Any]()
+
+        def overflow(*arguments: Any, **named: Any) -> Any:
+            scored.append(score(*arguments, **named))
+            first = len(scored) == 1
+            return replace(scored[0], log_probs=scored[0].log_probs * nan) if first else scored[-1]
+
+        model.policy.scorer.score = overflow  # type: ignore[method-assign]
     before = {name: tensor.clone() for name, tensor in model.policy.adapters.learning.items()}
     with pytest.raises(GapError, match=r"differ from the trainer's by .* nats on average, allowed: 0.01"):
         model.learn()
-    assert model.step == 0
+    assert model.step == 0 and all(one.grad is None for one in model.policy.parameters())
     assert all(torch.equal(before[name], now) for name, now in model.policy.adapters.learning.items())
 
 

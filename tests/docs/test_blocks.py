@@ -1,6 +1,6 @@
-"""docs/comparisons.md, docs/plug-in.md and docs/scale.md: the Python blocks of a section run in order.
+"""docs/comparisons.md and docs/plug-in.md: the Python blocks of a section run in order.
 
-`make comparisons` and `make plugs` run these tests with the libraries that the first two pages are about.
+`make comparisons` and `make plugs` run these tests with the libraries that the two pages are about.
 """
 
 from __future__ import annotations

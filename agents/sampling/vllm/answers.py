@@ -113,7 +113,7 @@ class ServedAnswers:
         while at:
             queries, rows = Index[NodeQuery](), list(at)
             where = [queries(_query_of(requests[row], descent.tries[row].nodes[at[row]])) for row in rows]
-            log_probs, mass = mask(self.read_nodes(queries.items))
+            log_probs, mass = _mask(self.read_nodes(queries.items))
             places = inverse_cdf(log_probs, where, uniforms(depth)[rows])
             at = descent.take(at, where, places, log_probs, mass)
             depth += 1
@@ -164,11 +164,11 @@ class ServedAnswers:
         if not queries.items:
             nothing = np.zeros((0, 1))
             return nothing, nothing[:, 0], where
-        log_probs, mass = mask(self.read_nodes(queries.items))
+        log_probs, mass = _mask(self.read_nodes(queries.items))
         return log_probs.double().numpy(), mass.log().double().numpy(), where
 
 
-def mask(unmasked: Sequence[LogProbs]) -> tuple[Tensor, Tensor]:
+def _mask(unmasked: Sequence[LogProbs]) -> tuple[Tensor, Tensor]:
     """Returns renormalised log-probabilities, float32 (k, c), -inf beyond a row's own, and masses (k,)."""
     width = max(map(len, unmasked))
     table = np.full((len(unmasked), width), -np.inf)

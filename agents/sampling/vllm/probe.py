@@ -24,7 +24,7 @@ NOISE = 4.0
 """Adapters that move the probe by less than so many times the rounding need not show on a server."""
 
 LIMITS = {"float32": 0.01, "float16": 0.05, "bfloat16": 0.15, "quantised": 0.5}
-"""Mean gaps, in nats, above which a server does not serve the trainer's model, by the trainer's type.
+"""Mean gaps per ratio unit, in nats, above which a server does not serve the trainer's model, by its type.
 
 In float32 the gap is rounding, around 1e-5. A server in bfloat16 rounds its logits to 8 bits, so that a
 probability moves by up to 13%; one of 16 bits beside a quantised trainer has other weights.
