@@ -174,7 +174,7 @@ def gap_of(sampler: VllmSampler, policy: LLMPolicy, name: str) -> float:
         for node in trie.nodes
     ]
     assert max(len(query.text) for query in queries) > min(len(query.text) for query in queries) + 2
-    local_rows, theirs = sampler._probe.reader.read_nodes(queries), sampler._choices.read_nodes(queries)
+    local_rows, theirs = sampler._probe.reader.read_nodes(queries), sampler._answers.read_nodes(queries)
     return max(float(np.abs(a - b).max()) for a, b in zip(local_rows, theirs, strict=True))
 
 
@@ -203,7 +203,7 @@ def test_log_probabilities_are_the_scorers(server: RealVllm, plug: Plug) -> None
     queries = [
         NodeQuery(NEWEST, prompt, tuple(range(300, 600))) for prompt in policy.prompts(["x", "seat 0"])
     ]
-    local_rows, theirs = sampler._probe.reader.read_nodes(queries), sampler._choices.read_nodes(queries)
+    local_rows, theirs = sampler._probe.reader.read_nodes(queries), sampler._answers.read_nodes(queries)
     for mine, other in zip(local_rows, theirs, strict=True):
         assert mine.shape == other.shape == (300,)
         assert np.abs(mine - other).max() < 1e-3
