@@ -1,11 +1,10 @@
-"""Pictures of runs: the learning curve of one, and ``gamespiel plot`` of several, of seeds as a band."""
+"""Pictures of runs: that of one at its end, and ``gamespiel plot`` of several, of seeds as a band."""
 
 from __future__ import annotations
 
 import io
 import json
 import math
-import os
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from gamespiel.agents.runs.loggers import Row, read_rows
+from gamespiel.agents.runs.loggers import Row
 from gamespiel.config import InvalidValueError, to_dict
 from gamespiel.overview.comparing import differing_keys
 from gamespiel.overview.reading import Run, read_run
@@ -27,37 +26,19 @@ from task_gym.stats import Interval, mean_interval, wilson
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Okabe and Ito's palette, which colour-blind readers can tell apart."""
 
-CURVE_PANELS: tuple[tuple[str, Sequence[tuple[str, str]], Sequence[tuple[str, str]]], ...] = (
-    (
-        "Score",
-        [("rollout/reward", "reward"), ("rollout/success", "success rate"), ("eval/score", "held-out score")],
-        [("eval/share", "share of best"), ("eval/exploitability", "exploitability")],
-    ),
-    (
-        "KL",
-        [("train/kl_ref", "KL to base"), ("train/approx_kl", "KL of the update")],
-        [("train/kl_coef", "KL weight")],
-    ),
-    ("Policy", [("train/entropy", "entropy")], [("rollout/legal_mass", "legal mass")]),
-    (
-        "Critic",
-        [("train/value_loss", "value loss")],
-        [("train/explained_variance", "explained variance")],
-    ),
-)
-"""Panels of the learning curve: title, then (metric, label) pairs of the left and of the right axis."""
-
 PANELS = (
     ("rollout/reward", "reward"),
     ("rollout/success", "success rate"),
     ("eval/score", "held-out score"),
     ("eval/share", "share of best response"),
+    ("eval/exploitability", "exploitability"),
     ("train/kl_ref", "KL to the base model"),
     ("train/entropy", "entropy"),
     ("rollout/legal_mass", "legal mass without mask"),
+    ("train/explained_variance", "explained variance of the critic"),
     ("time/decisions_per_second", "decisions per second"),
 )
-"""Panels of ``gamespiel plot``: metric and title."""
+"""The panels: metric and title. Those that no run has are left out."""
 
 WIDTH = 1.6
 """Width of a group's curve, in points."""
@@ -101,58 +82,9 @@ class Shares(NamedTuple):
     late: Mapping[str, Interval]
 
 
-def learning_curve(metrics_path: str | os.PathLike[str], png_path: str | os.PathLike[str]) -> Path:
-    """Draws four panels against decisions (or steps, if a row lacks decisions); returns ``png_path``.
-
-    Metrics that were not logged are left out. Null is a gap, except in metrics that are measured only at some
-    steps, as those of ``eval/`` and a KL without weight: their points are joined. A faint line is the value,
-    a strong one its running mean over a twentieth of the rows. A dotted line across is a change of a
-    curriculum's stage, with the new stage's name.
-    """
-    from matplotlib.ticker import EngFormatter
-
-    rows = read_rows(metrics_path)
-    x_key = "decisions" if rows and all(is_number(row.get("decisions")) for row in rows) else "step"
-    x = [float(row[x_key]) for row in rows]
-    figure = _make_figure(10, 6.4)
-    for axes, (title, left, right) in zip(figure.subplots(2, 2).flat, CURVE_PANELS, strict=True):
-        lines = _draw_curves(axes, x, rows, left, COLOURS)
-        _mark_stages(axes, x, rows, size=8, named=title == CURVE_PANELS[0][0])
-        if any(is_number(row.get(metric)) for row in rows for metric, _ in right):
-            twin = axes.twinx()
-            lines += _draw_curves(twin, x, rows, right, COLOURS[len(left) :])
-            twin.set_ylabel(", ".join(label for _, label in right))
-            twin.spines["top"].set_visible(False)
-            axes.set_ylabel(", ".join(label for _, label in left))
-        _name_panel(axes, title, x_key if x_key == "decisions" else "steps", empty=not lines)
-        axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # "140k": whole numbers ran into one another
-        if lines:
-            axes.legend(
-                handles=lines, fontsize=8, frameon=False, ncols=len(lines), loc="lower right",
-                bbox_to_anchor=(1.0, 0.98), handlelength=1.2, columnspacing=1.2,
-            )  # fmt: skip
-    return _save_figure(figure, Path(png_path))
-
-
-def _draw_curves(
-    axes: Any, x: list[float], rows: list[Row], metrics: Sequence[tuple[str, str]], colours: Sequence[str]
-) -> list[Any]:
-    lines = []
-    for (metric, label), colour in zip(metrics, colours, strict=False):
-        y = [float(row[metric]) if is_number(row.get(metric)) else math.nan for row in rows]
-        if all(math.isnan(value) for value in y):
-            continue
-        if metric.startswith("eval/") or 2 * sum(metric not in row for row in rows) > len(rows):
-            points = [(at, value) for at, value in zip(x, y, strict=True) if not math.isnan(value)]
-            style = {"color": colour, "linewidth": 1.2, "marker": ".", "label": label}
-            lines += axes.plot(*zip(*points, strict=True), **style)
-            continue
-        window = max(1, len(rows) // 20)
-        if window > 1:
-            axes.plot(x, y, color=colour, alpha=0.25, linewidth=0.8)
-        smooth, marker = running_mean(y, window), "o" if len(rows) == 1 else None
-        lines += axes.plot(x, smooth, color=colour, linewidth=WIDTH, label=label, marker=marker)
-    return lines
+def plot_run(folder: Path, picture: Path) -> None:
+    """Draws a run, and writes the picture."""
+    save_groups(group_seeds([read_run(folder)]), [picture])
 
 
 def plot_runs(console: Console, places: Sequence[Path], output: Path) -> None:
@@ -212,7 +144,7 @@ def _shorten_paths(folders: Sequence[Path]) -> list[str]:
 
 
 def draw_groups(groups: Sequence[Group]) -> Any:
-    """Returns the figure: a panel per metric against steps; panels of metrics that no run has are empty.
+    """Returns the figure: a panel per metric against steps.
 
     Groups are named above all panels. Below are the shares of success by game, opponent and stage of each
     group that has several.
@@ -224,7 +156,9 @@ def draw_groups(groups: Sequence[Group]) -> Any:
         for group, colour in zip(groups, COLOURS * len(groups), strict=False)
         for shares in find_shares(group.runs)
     ]
-    rows = -(-(len(PANELS) + len(panels_of_shares)) // 2)
+    runs = [run for group in groups for run in group.runs]
+    metrics = [(metric, title) for metric, title in PANELS if any(read_curve(run, metric) for run in runs)]
+    rows = max(1, -(-(len(metrics) + len(panels_of_shares)) // 2))
     labels = [_make_legible(group.label) for group in groups]
     lines = sum(label.count("\n") + 1 for label in labels)
     figure = _make_figure(12, 3.25 * rows + 0.17 * lines)
@@ -232,22 +166,22 @@ def draw_groups(groups: Sequence[Group]) -> Any:
     handles = [Line2D([], [], linewidth=WIDTH, **style) for style in styles]
     figure.legend(handles, labels, loc="outside upper left", fontsize=8, frameon=False, handlelength=4)
     panels = list(figure.subplots(rows, 2).flat)
-    for axes, (group, colour, shares) in zip(panels[len(PANELS) :], panels_of_shares, strict=False):
+    for axes, (group, colour, shares) in zip(panels[len(metrics) :], panels_of_shares, strict=False):
         draw_shares(axes, shares, colour)
         if len(groups) > 1:
             axes.set_xlabel(_make_legible(group.label, LINE // 2), fontsize=8, color=colour)
     for axes in panels:
         axes.spines["right"].set_visible(False)
-    for axes in panels[len(PANELS) + len(panels_of_shares) :]:
+    for axes in panels[len(metrics) + len(panels_of_shares) :]:
         axes.set_axis_off()
-    for axes, (metric, title) in zip(panels, PANELS, strict=False):
-        drawn = [_draw_group(axes, group, metric, style) for group, style in zip(groups, styles, strict=True)]
-        _name_panel(axes, title, "steps", empty=not any(drawn))
+    for axes, (metric, title) in zip(panels, metrics, strict=False):
+        for group, style in zip(groups, styles, strict=True):
+            _draw_group(axes, group, metric, style)
+        _name_panel(axes, title, "steps")
         if axes.get_legend_handles_labels()[1]:
             axes.legend(fontsize=8, frameon=False)
-        if len(groups) == len(groups[0].runs) == 1:
-            (run,) = groups[0].runs
-            _mark_stages(axes, [row["step"] for row in run.rows], run.rows, size=7)
+        if len(runs) == 1:
+            _mark_stages(axes, runs[0].rows)
     return figure
 
 
@@ -268,8 +202,8 @@ def _make_legible(label: str, width: int = LINE) -> str:
     return f"./{folded}" if folded.startswith("_") else folded  # which would leave it out of the legend
 
 
-def _draw_group(axes: Any, group: Group, metric: str, style: Mapping[str, Any]) -> bool:
-    """Draws a metric of a group, with a band; returns whether any of its runs has it.
+def _draw_group(axes: Any, group: Group, metric: str, style: Mapping[str, Any]) -> None:
+    """Draws a metric of a group, with a band, if its runs have it.
 
     The band is from the least to the most of the seeds, or, of a run alone, the 95% interval: of an
     evaluation over its episodes, of rewards and successes over the steps of which a point is the mean (of a
@@ -278,7 +212,7 @@ def _draw_group(axes: Any, group: Group, metric: str, style: Mapping[str, Any]) 
     curves = [curve for run in group.runs if (curve := read_curve(run, metric))]
     steps = sorted(set.intersection(*map(set, curves))) if curves else []
     if not steps:
-        return False
+        return
     columns = [[curve[step] for step in steps] for curve in curves]
     is_evaluation, window = metric.startswith("eval/"), max(1, len(steps) // 20)
     smooth = columns if is_evaluation else [running_mean(column, window) for column in columns]
@@ -301,7 +235,6 @@ def _draw_group(axes: Any, group: Group, metric: str, style: Mapping[str, Any]) 
     for dashes, name in zip(("--", ":", "-.") * 3, parts, strict=False):
         curve, label = read_curve(run, name), name.removeprefix(f"{metric}/")
         axes.plot(curve.keys(), curve.values(), dashes, color=style["color"], linewidth=0.9, label=label)
-    return True
 
 
 def read_curve(run: Run, metric: str) -> dict[int, float]:
@@ -383,32 +316,27 @@ def running_mean(values: Sequence[float], window: int) -> list[float]:
     return means
 
 
-def _mark_stages(
-    axes: Any, x: Sequence[float], rows: Sequence[Row], *, size: float, named: bool = True
-) -> None:
+def _mark_stages(axes: Any, rows: Sequence[Row]) -> None:
     """Draws a line at each row at whose end a curriculum's stage had changed, with the new stage's name."""
     before = 0  # a run begins in the first stage
-    for at, row in zip(x, rows, strict=True):
+    for row in rows:
         stage = row.get("curriculum/stage", before)
         if stage != before:
-            axes.axvline(at, color="0.45", linestyle=":", linewidth=1.0)
-        if stage != before and named:
+            axes.axvline(row["step"], color="0.45", linestyle=":", linewidth=1.0)
             axes.annotate(
-                str(row.get("curriculum/name", stage)), (at, 0.03), xycoords=("data", "axes fraction"),
-                xytext=(3, 0), textcoords="offset points", rotation=90, fontsize=size, color="0.35",
-                va="bottom",
+                str(row.get("curriculum/name", stage)), (row["step"], 0.03),
+                xycoords=("data", "axes fraction"), xytext=(3, 0), textcoords="offset points",
+                rotation=90, fontsize=7, color="0.35", va="bottom",
             )  # fmt: skip
         before = stage
 
 
-def _name_panel(axes: Any, title: str, x: str = "", *, empty: bool = False) -> None:
-    """Gives a panel its title, its grid and the name of its axis; an empty one says so."""
+def _name_panel(axes: Any, title: str, x: str = "") -> None:
+    """Gives a panel its title, its grid and the name of its axis."""
     axes.set_title(title, loc="left", fontsize=11)
     axes.set_xlabel(x)
     axes.grid(alpha=0.25)
     axes.spines["top"].set_visible(False)
-    if empty:
-        axes.text(0.5, 0.5, "not logged", transform=axes.transAxes, ha="center", color="0.5")
 
 
 def _make_figure(width: float, height: float) -> Any:

@@ -34,7 +34,7 @@ from gamespiel.environments.held_out import explain_not_held_out
 from gamespiel.environments.making import evaluation_config
 from gamespiel.environments.tree_values import find_trees
 from gamespiel.kinds import kind_of
-from gamespiel.overview.plots import learning_curve
+from gamespiel.overview.plots import plot_run
 from gamespiel.report.results import write_json
 from gamespiel.report.tables import PAIRED_NOTE, SUMMARY_NOTE, make_pairs_table, summary_table
 from gamespiel.report.text import print_plain
@@ -302,10 +302,8 @@ def _describe_model(model: LLMPPO) -> str:
 def _end_run(
     config: Config, model: LLMPPO, folder: Path, before: Measures, stop: Stop, console: Console
 ) -> None:
-    """Draws the curve, measures what a run that was not stopped has come to, and says how to go on."""
+    """Measures what a run that was not stopped has come to, draws its curves, and says how to go on."""
     runs.forget_folder(model.ranks.launch)
-    if (folder / METRICS).stat().st_size:
-        learning_curve(folder / METRICS, folder / CURVE)
     rows = before.rows
     if stop.number is None:  # or it would be a long evaluation, for which nobody may have the time
         measures = measure_result(config, model, console, "after training", folder)
@@ -321,6 +319,8 @@ def _end_run(
             console.print(make_pairs_table(pairs))
             console.print(PAIRED_NOTE)
         console.print(f"{model.num_timesteps:,} decisions in {model.seconds:.0f} s")
+    if (folder / METRICS).stat().st_size:
+        plot_run(folder, folder / CURVE)
     # How to evaluate the run, and how to go on with it: each can be pasted to a shell.
     run, steps = shlex.quote(str(folder)), config.ppo.num_train_steps
     more = "" if model.step < steps else f" --ppo.num_train_steps {2 * steps}"

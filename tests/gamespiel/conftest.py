@@ -16,11 +16,11 @@ from tests.gamespiel.serving.servers import serving
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an uninterrupted run of the small configuration. Tests must not change it."""
     from gamespiel.agents.models.quantization import replace_names
-    from gamespiel.overview.plots import learning_curve
+    from gamespiel.overview.plots import plot_run
     from gamespiel.training import run as training
     from tests.gamespiel.runs import small, train_quietly
 
-    with replace_names(training, learning_curve=learning_curve):
+    with replace_names(training, plot_run=plot_run):
         return train_quietly(small(tmp_path_factory.mktemp("finished") / "run"))
 
 
@@ -41,7 +41,7 @@ def no_decoration() -> Iterator[None]:
 
             with plain_peft():
                 from peft import PeftModel
-            patch.setattr(training, "learning_curve", lambda metrics_path, png_path: png_path)
+            patch.setattr(training, "plot_run", lambda folder, picture: None)
             patch.setattr(PeftModel, "create_or_update_model_card", lambda model, folder: None)
         yield
 
