@@ -125,7 +125,8 @@ def test_time_limits(stub: ModelStub) -> None:
     with pytest.raises(TimeoutError):
         chat.request_reply(SAID, 0, time.monotonic() - 1)
     stub.pause = 0.0
-    stub.faults = [streamed(*chain(*((delta("6"), 0.05) for _ in range(400))))]
+    # The two requests before may be answered only now, and each takes one.
+    stub.faults = [streamed(*chain(*((delta("6"), 0.05) for _ in range(400))))] * 3
     with pytest.raises(TimeoutError):
         Chat(Endpoint("m", stub.url)).request_reply(SAID, 0, time.monotonic() + 0.3)
 
