@@ -128,7 +128,6 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         seeding: As given.
         rules: As given.
         list_actions: Whether the texts of this episode list the legal actions.
-        moves: Legal moves made in the episode.
         is_local: Whether games are played in this process.
         waits: Whether ``reset`` and ``step`` wait for a server or for a slow opponent, so that threads can
             overlap them.
@@ -202,7 +201,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         self.action_space = gym.spaces.Discrete(self._actions)
         self._turn: GameTurn | None = None
         self._task: Task | None = None
-        self.moves = 0
+        self._moves = 0
         self._playing = opponent  # or its stand-in
 
     @property
@@ -303,7 +302,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         self._task, self._playing = task, self._backend.playing
         self.list_actions = self._lists if list_actions is None else list_actions
         self._facts = task.task_id, seed, task.variant.spec.name, self._playing
-        self.moves = self._strikes.count = 0
+        self._moves = self._strikes.count = 0
         self._turn = self._lay_out(turn)
 
     def _lay_out(self, turn: GameTurn) -> GameTurn:
@@ -339,7 +338,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         else:
             self._history.append(action)
             self._strikes.count = 0
-            self.moves += 1
+            self._moves += 1
             try:
                 self._turn = turn = self._lay_out(self._backend.play(action))
             except BaseException:  # an opponent's
@@ -349,7 +348,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
         info = self._info(turn)
         info["upstream_reward"] = turn.reward
         ending, truncated, reward = turn.ending, False, 0.0
-        if ending is None and self.moves == self._max_turns:
+        if ending is None and self._moves == self._max_turns:
             ending = self._backend.cut()
         if ending is not None:
             self._over = True
@@ -398,7 +397,7 @@ class GameSpielEnv(TaskEnv, gym.Env[str, Any]):
             "game": name,
             "seat": turn.seat,
             "opponent": opponent,
-            "turn": self.moves,
+            "turn": self._moves,
         }
         if turn.opponent_illegal is not None:
             info["opponent_illegal"] = turn.opponent_illegal

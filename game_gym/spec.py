@@ -70,8 +70,8 @@ class GameSpec:
         may_strand: Parameters to whether OpenSpiel may leave a player without a legal action before the end.
             Its C++ search does not survive that, so there it runs in a process of its own.
         state_key: A state to what tells it from others: where keys are equal, the same actions, texts and
-            ends follow, whatever was played before. Batches compute what each key shows once. None where
-            only the sequence of actions decides, or where there are too many keys to be kept.
+            ends follow, whatever was played before. So the game's tree has each key once. None where only
+            the sequence of actions decides.
         slow_deal: Whether OpenSpiel takes long to deal, and all chance comes before the first turn: deals are
             then kept, for the next time that their seed is played.
         notation: How an action is written, as "Pass or Bet.": prompts without the list of legal actions say

@@ -80,7 +80,7 @@ def run_jobs(
         # A deal's episodes follow each other in one process, which deals it or runs its program once. Faults
         # are first and apart: with ``quick`` they alone search.
         match, fault = jobs[place].match, jobs[place].row["result"] == "fault"
-        return not fault, match.task, match.deal, place * fault
+        return not fault, match.task, match.deal, place if fault else 0
 
     order = sorted(range(len(jobs)), key=rank)
     explain = partial(explain_episode, deals=deals, track=track, quick=quick)

@@ -18,6 +18,7 @@ from gamespiel.cli import main
 from gamespiel.config import Config
 from gamespiel.overview.comparing import differing_keys, find_first_difference
 from gamespiel.overview.plots import (
+    Group,
     draw_groups,
     find_shares,
     group_seeds,
@@ -135,6 +136,8 @@ def test_curves_of_one_run(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     assert list(line.get_xdata()) == [1, 2, 3]
     assert line.get_ydata()[0] == run.rows[0]["rollout/reward"]
     assert len(by_title["held-out score"].collections) == 1  # the interval
+    assert "exploitability" not in by_title  # which only self-play has
+    assert all(axes.lines for axes in figure.axes if axes.axison)
     assert main(["plot", str(runs / "a"), "--output", str(tmp_path / "new" / "c.png")]) == 0
     assert (tmp_path / "new" / "c.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (tmp_path / "new" / "c.svg").read_text()[:600]
@@ -143,6 +146,17 @@ def test_curves_of_one_run(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
     (tmp_path / "no step" / "metrics.jsonl").write_text("")
     assert main(["plot", str(tmp_path / "no step")]) == 2
     assert "none of the runs has made a step" in capsys.readouterr().err
+
+
+def test_changes_of_the_stage_are_marked_in_each_panel() -> None:
+    stages = ((0, "easy"), (1, "hard"), (1, "hard"), (2, "last"))
+    rows = [
+        {"step": step, "rollout/reward": 0.5, "curriculum/stage": stage, "curriculum/name": name}
+        for step, (stage, name) in enumerate(stages, 1)
+    ]
+    (reward, _) = draw_groups([Group("a", [run_of(*rows)])]).axes
+    assert [text.get_text() for text in reward.texts] == ["hard", "last"]
+    assert [line.get_xdata()[0] for line in reward.lines[1:]] == [2, 4]
 
 
 def test_the_exact_share_is_drawn_up_to_the_end(runs: Path) -> None:
