@@ -17,8 +17,7 @@ import trace_gym  # noqa: F401  (registers the environments)
 from docs.generate_games import table
 from trace_gym import sandbox
 from trace_gym.admission.measure import execute
-from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, generate
-from trace_gym.programs.builtin.levels import level_of, points
+from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, Level, generate, points
 
 FOLDER = Path(__file__).parent
 TEMPLATE = FOLDER / "trace_template.md"
@@ -105,7 +104,7 @@ def level_table() -> str:
     """Returns the table of levels: a row per level with the limits of cost, output and text."""
     rows = []
     for number in LEVELS:
-        level = level_of(number)
+        level = Level(number)
         rows.append(
             [number, f"{level.low} … {level.high}", f"{level.least} … {level.most}", f"{level.characters:,}"]
         )

@@ -13,8 +13,7 @@ import trace_gym  # noqa: F401  (registers the environments)
 from docs.generate_games import table
 from docs.generate_trace import example_level, fenced
 from trace_gym.admission.measure import execute
-from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, generate
-from trace_gym.programs.builtin.levels import points
+from trace_gym.programs.builtin import CELLS, FAMILIES, LEVELS, NAMES, generate, points
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "trace_scores.json"
 

@@ -22,7 +22,7 @@ def parse(code: str) -> ast.Module:
         ProgramError: the program is nested too deeply, or Python cannot read the text.
     """
     try:
-        with too_deep_is_an_error(), _silence():
+        with too_deep_is_an_error(), warnings.catch_warnings(action="ignore"):
             return ast.parse(code)
     except ValueError as error:  # lone surrogates; null bytes, in older releases
         raise ProgramError(f"the program is not text that Python can read: {error}") from error
@@ -31,7 +31,7 @@ def parse(code: str) -> ast.Module:
 def compiles(code: str) -> bool:
     """Returns whether a text compiles."""
     try:
-        with _silence():
+        with warnings.catch_warnings(action="ignore"):
             compile(code, "<program>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
@@ -45,13 +45,6 @@ def too_deep_is_an_error() -> Iterator[None]:
         yield
     except (RecursionError, MemoryError) as error:
         raise ProgramError("the program is nested too deeply to be worked on") from error
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 class ParsedProgram:

@@ -10,7 +10,7 @@ import numpy as np
 from task_gym.errors import ArgumentError
 from task_gym.ids import check_task_id
 from trace_gym.programs.base import TASKS
-from trace_gym.programs.builtin.tasks import ids_of
+from trace_gym.programs.builtin import ids_of
 
 
 class TaskSet:

@@ -18,7 +18,8 @@ from typing import Any
 import gymnasium as gym
 
 from tests.trace_gym.play import IDS, episode
-from trace_gym.programs.builtin import LEVELS, NAMES, ids_of, make
+from trace_gym.admission.measure import execute
+from trace_gym.programs.builtin import LEVELS, NAMES, generate, ids_of
 
 FOLDER = Path(__file__).parent.parent / "data" / "golden_trace"
 
@@ -72,8 +73,8 @@ def digest(family: str, level: int) -> str:
     ids = ids_of(level, family)
     sha = hashlib.sha256()
     for position in POSITIONS:
-        task = make(ids[position])
-        for text in (task.program.code, task.program.stdin, task.measured.stdout):
+        program = generate(ids[position])
+        for text in (program.code, program.stdin, execute(program.code, program.stdin).stdout):
             sha.update(text.encode() + b"\0")
     return sha.hexdigest()
 

@@ -59,9 +59,6 @@ MOST_SHOWN = 4 * MOST_TEXT
 OWN_HASH_SEEDS = (0, 1)
 """The hash seeds under which mutants of the builtin generator's programs run."""
 
-IN_PROCESS = "in-process"
-"""``Verdict.sandbox`` of a program that ran in this process."""
-
 # Wall time is generous: it only ends programs that do not end by themselves.
 LIMITS = Limits(cpu_seconds=20, wall_seconds=60.0, output=2 * MOST_OUTPUT)
 
@@ -73,12 +70,10 @@ class Verdict:
     Attributes:
         truth: The program's output; "" if the program is not admitted.
         reason: Why the program is not admitted; "" if it is.
-        sandbox: The protection in force, one of ``trace_gym.sandbox.LEVELS`` or ``IN_PROCESS``.
     """
 
     truth: str
     reason: str
-    sandbox: str
 
 
 def judge_own(code: str, stdin: str) -> Verdict:
@@ -91,7 +86,7 @@ def judge_own(code: str, stdin: str) -> Verdict:
         reason = unfit(measured.stdout)
     else:
         reason = TOO_LONG if measured.error.startswith(OUTPUT_LIMIT) else f"it ends with {measured.error}"
-    return Verdict("" if reason else measured.stdout, reason, IN_PROCESS)
+    return Verdict("" if reason else measured.stdout, reason)
 
 
 def judge(code: str, stdin: str, sandbox: Sandbox) -> Verdict:
@@ -105,30 +100,30 @@ def judge(code: str, stdin: str, sandbox: Sandbox) -> Verdict:
         sandbox: A sandbox with ``worlds.HASH_SEEDS`` and ``LIMITS``.
     """
     if len(code.encode("utf-8", "surrogatepass")) > MOST_SHOWN:
-        return Verdict("", f"it has more than {MOST_SHOWN:,} bytes with its debug prints", sandbox.level)
+        return Verdict("", f"it has more than {MOST_SHOWN:,} bytes with its debug prints")
     try:
         refusal = refuse(parse(code))
         counting = worlds.guard_program(code, MOST_LINES)
     except (SyntaxError, ProgramError) as error:
-        return Verdict("", f"it does not parse: {error}", sandbox.level)
+        return Verdict("", f"it does not parse: {error}")
     if refusal:
-        return Verdict("", refusal, sandbox.level)
+        return Verdict("", refusal)
     counted = sandbox.run(counting, stdin, hash_seed=worlds.hash_seeds(code)[0])
     if refusal := worlds.refusal_of(counted.stderr):
-        return Verdict("", refusal, sandbox.level)
+        return Verdict("", refusal)
     if counted.stderr.endswith(LIMITED):
-        return Verdict("", f"it executes more than {MOST_LINES} lines", sandbox.level)
+        return Verdict("", f"it executes more than {MOST_LINES} lines")
     if counted.status == "timeout":
-        return Verdict("", "it does not end", sandbox.level)
+        return Verdict("", "it does not end")
     truth, reason = _compare(code, stdin, sandbox)
     if not reason and (counted.status, counted.stderr, counted.stdout) != ("ok", "", truth):
         # Needed although the runs agreed: run together, they can read the same time from a coarse clock.
         reason = "its lines cannot be counted: its output varies, or it behaves otherwise when they are"
-    return Verdict("" if reason else truth, reason, sandbox.level)
+    return Verdict("" if reason else truth, reason)
 
 
-def oversize(code: str, stdin: str) -> str:
-    """Returns why a row is too large to be looked at, or ""."""
+def refuse_row(code: str, stdin: str) -> str:
+    """Returns why a row is too large to be read, or its text not allowed; "" also if it does not parse."""
     # A text has at most as many characters as bytes, so a huge one is not encoded.
     if len(code) > MOST_TEXT or len(code.encode("utf-8", "surrogatepass")) > MOST_TEXT:
         return f"it has {len(code):,} characters; allowed: {MOST_TEXT:,} bytes"
@@ -136,11 +131,6 @@ def oversize(code: str, stdin: str) -> str:
         return f"it has {lines:,} lines; allowed: {MOST_TEXT_LINES:,}"
     if len(stdin) > MOST_INPUT or len(stdin.encode("utf-8", "surrogatepass")) > MOST_INPUT:
         return f"its input has {len(stdin):,} characters; allowed: {MOST_INPUT:,} bytes"
-    return ""
-
-
-def refuse_text(code: str) -> str:
-    """Returns why the text of an untrusted program is not allowed, or "", also if it does not parse."""
     try:
         return refuse(parse(code))
     except (SyntaxError, ProgramError):

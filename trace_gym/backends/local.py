@@ -9,7 +9,7 @@ from collections import OrderedDict
 from task_gym.errors import AdmissionError, ProgramError
 from trace_gym.admission import admit, worlds
 from trace_gym.backends.base import Trace
-from trace_gym.inject import MOST, inject, unchanged
+from trace_gym.inject import MOST, inject, strip_debug
 from trace_gym.mutants.versions import LEAST, Version, versions
 from trace_gym.programs.base import Program
 from trace_gym.programs.sources import BuiltinSource, Source
@@ -71,11 +71,11 @@ class LocalBackend:
 
     def _make(self, task_id: int) -> Trace:
         first, begun = "", time.monotonic()
-        for replaced, (program, row) in enumerate(self._source.candidates(task_id)):
-            outcome = self._admit(task_id, program, row, replaced)
+        for replaced, program in enumerate(self._source.candidates(task_id)):
+            outcome = self._admit(task_id, program, replaced)
             if isinstance(outcome, Trace):
                 return outcome
-            where = f"task id: {task_id}" + ("" if row is None else f" (row {row})")
+            where = f"task id: {task_id}" + ("" if program.row is None else f" (row {program.row})")
             if self._injector == "affine":
                 raise AdmissionError(
                     f"{where} was given, whose program is unsound: {outcome}; allowed: other task ids, or "
@@ -89,14 +89,12 @@ class LocalBackend:
                 )
         raise AdmissionError(f"{first}; so are those that could stand in for it")
 
-    def _admit(self, task_id: int, program: Program, row: int | None, replaced: int) -> Trace | str:
+    def _admit(self, task_id: int, program: Program, replaced: int) -> Trace | str:
         """Returns the trace of a program, or the reason why it is not admitted."""
         if _LONE_SURROGATE.search(program.stdin):
             return "what it reads is not all text"
-        if not self._trusted:
-            reason = admit.oversize(program.code, program.stdin) or admit.refuse_text(program.code)
-            if reason:
-                return reason
+        if not self._trusted and (reason := admit.refuse_row(program.code, program.stdin)):
+            return reason
         try:
             shown, verdict = self._show(task_id, program)
         except ProgramError as error:
@@ -105,7 +103,7 @@ class LocalBackend:
             return verdict.reason
         if self._is_disturbed(program, shown, verdict.truth):
             return "it behaves otherwise with the debug prints"
-        choices, protection = [Version(shown, verdict.truth, "")], verdict.sandbox
+        choices = [Version(shown, verdict.truth, "")]
         if self._options:
             try:
                 choices = versions(
@@ -113,18 +111,17 @@ class LocalBackend:
                 )
             except ProgramError as error:
                 return f"no mutants can be made of it: {error}"
-            protection = self._get_sandbox().level
             if len(choices) < LEAST:
                 return f"its mutants print {len(choices) - 1} plausible false outputs; {LEAST - 1} are needed"
         return Trace(
             code=choices[0].code,
             stdin=program.stdin,
             truth=choices[0].output,
-            family=program.family or None,
-            level=program.level or None,
-            row=row,
+            family=program.family,
+            level=program.level,
+            row=program.row,
             replaced=replaced,
-            sandbox=protection,
+            sandbox="in-process" if self._sandbox is None else self._sandbox.level,
             false=tuple(version.output for version in choices[1:]),
             mutation=choices[0].mutation,
         )
@@ -156,7 +153,7 @@ class LocalBackend:
         if self._trusted or self._injector != "safe" or shown == program.code:
             return False
         bare = self._get_sandbox().run(program.code, program.stdin)
-        return (bare.status, bare.stderr) != ("ok", "") or not unchanged(bare.stdout, truth)
+        return (bare.status, bare.stderr) != ("ok", "") or bare.stdout != strip_debug(truth)
 
     def _get_sandbox(self) -> Sandbox:
         """Returns the sandbox, made at first use."""

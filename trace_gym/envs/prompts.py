@@ -1,17 +1,34 @@
-"""Observations, as pure functions of a program, its standard input and the answers so far."""
+"""Observations, as pure functions of a program, its standard input and the answers so far.
+
+The question of CodeTrace-v0 can be in upstream's own words, from upstream's file ``trace_task.py``. That file
+is read and never run: it would load a data set.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 
 from task_gym.contract import CLOSING
-from trace_gym.envs.upstream_prompt import render_upstream
+from task_gym.errors import ArgumentError
+from task_gym.templates import Template, read_template
+
+VARIABLE = "TRACE_TASK_PATH"
+"""The environment variable that names upstream's file, or the folder that has it."""
+
+_FILE, _CODE, _STDIN = "trace_task.py", "transformed", "inputs"
 
 
 def render_task(code: str, stdin: str) -> str:
-    """Returns the observation of CodeTrace-v0, in upstream's words if ``TRACE_TASK_PATH`` is set."""
-    if (text := render_upstream(code, stdin)) is not None:
-        return text
+    """Returns the observation of CodeTrace-v0, in upstream's words if ``TRACE_TASK_PATH`` is set.
+
+    Raises:
+        ArgumentError: the variable names no file that has the question.
+    """
+    if place := os.environ.get(VARIABLE):
+        return _load_upstream(place).fill({_CODE: code, _STDIN: stdin})
     return (
         "Predict exactly what this Python program prints to its standard output.\n\n"
         f"{_program(code, stdin)}\n\nAnswer with the output alone, without explanation."
@@ -53,3 +70,16 @@ def _headed(title: str, text: str, language: str = "") -> str:
     while fence in text:
         fence += "`"
     return f"{title}:\n{fence}{language}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
+
+
+@lru_cache(maxsize=8)
+def _load_upstream(place: str) -> Template:
+    file = Path(place)
+    if file.is_dir():
+        file /= _FILE
+    try:
+        return read_template(file, "prompt", (_CODE, _STDIN))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ArgumentError(
+            f"{VARIABLE}: {place!r} was given, allowed: upstream's file {_FILE}, or its folder; {error}"
+        ) from error

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from task_gym.errors import check_choice
 from trace_gym.inject.affine import inject_affine
-from trace_gym.inject.prints import strip_debug, unchanged
+from trace_gym.inject.prints import strip_debug
 from trace_gym.inject.safe import inject_safe
 
-__all__ = ["MOST", "STYLES", "inject", "strip_debug", "unchanged"]
+__all__ = ["MOST", "STYLES", "inject", "strip_debug"]
 
-STYLES = ("safe", "affine")
+_INJECTORS = {"safe": inject_safe, "affine": inject_affine}
+
+STYLES = tuple(_INJECTORS)
 
 MOST = 6
 """Default of the most debug prints in a program."""
@@ -37,4 +39,4 @@ def inject(code: str, seed: int, style: str = "safe", most: int = MOST) -> str:
             text or the program is nested too deeply.
     """
     check_choice("style", style, STYLES)
-    return inject_affine(code, seed, most) if style == "affine" else inject_safe(code, seed, most)
+    return _INJECTORS[style](code, seed, most)

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterable
 
 from task_gym.errors import ProgramError
-from trace_gym.inject.prints import AFTER_ASSIGNMENT, AFTER_IF, MOST_NAMES, tag
+from trace_gym.inject.prints import MOST_NAMES, chance_after, write_print
 from trace_gym.syntax import parse, too_deep_is_an_error
 
 _FENCE = "```"
@@ -61,7 +61,7 @@ class _Injector:
             self._scopes[-1].extend(_bound(statement))
             self._inside(statement)
             result.append(statement)
-            chance = _chance(statement)
+            chance = chance_after(statement)
             if chance and self._count < self._most and self._rng.random() < chance:
                 live = list(dict.fromkeys(name for scope in self._scopes for name in scope))
                 if live:
@@ -86,19 +86,9 @@ class _Injector:
 
     def _print(self, live: list[str]) -> ast.stmt:
         names = self._rng.sample(live, self._rng.randint(1, min(MOST_NAMES, len(live))))
-        shown = [repr(tag(self._count)), *(_SHOWN.format(name) for name in names)]
+        text = write_print(self._count, map(_SHOWN.format, names))
         self._count += 1
-        return ast.parse(f"print({', '.join(shown)})").body[0]
-
-
-def _chance(statement: ast.stmt) -> float:
-    match statement:
-        case ast.Assign() | ast.AugAssign():
-            return AFTER_ASSIGNMENT
-        case ast.If():
-            return AFTER_IF
-        case _:
-            return 0.0
+        return ast.parse(text).body[0]
 
 
 def _bound(statement: ast.stmt) -> Iterable[str]:

@@ -17,7 +17,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from trace_gym.inject.prints import AFTER_ASSIGNMENT, AFTER_IF
+from trace_gym.inject.prints import AFTER_ASSIGNMENT, chance_after
 from trace_gym.syntax import ParsedProgram
 
 Names = tuple[str, ...]
@@ -81,7 +81,8 @@ class _Walk:
             if after is None:
                 return None
             bound = after
-            chance = _chance(statement)
+            is_annotated = isinstance(statement, ast.AnnAssign) and statement.value is not None
+            chance = AFTER_ASSIGNMENT if is_annotated else chance_after(statement)
             if scope.is_open and bound and chance:
                 self.points.append(Point(statement, body[0], bound, chance))
         return bound
@@ -168,16 +169,6 @@ class _Walk:
     def _with(self, names: Iterable[str], bound: Names) -> Names:
         """Returns the bound names and the added ones, without those that something in the program unbinds."""
         return tuple(dict.fromkeys([*bound, *(name for name in names if name not in self._unbound)]))
-
-
-def _chance(statement: ast.stmt) -> float:
-    match statement:
-        case ast.Assign() | ast.AugAssign() | ast.AnnAssign(value=ast.expr()):
-            return AFTER_ASSIGNMENT
-        case ast.If():
-            return AFTER_IF
-        case _:
-            return 0.0
 
 
 def _meet(ways: Iterable[Names | None]) -> Names | None:

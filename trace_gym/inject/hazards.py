@@ -3,7 +3,7 @@
 A debug print is harmless if it is a line of its own in the output, and nothing looks at the program's text,
 frames or output. The rules are coarse on purpose: one word is enough. They do not see everything. For
 example, an int of more than 4300 digits has no ``repr``, a recursion may be one call short of its limit, and
-a library may print half a line. So admission also compares outputs, with ``trace_gym.inject.unchanged``.
+a library may print half a line. So admission also compares outputs, with ``trace_gym.inject.strip_debug``.
 """
 
 from __future__ import annotations

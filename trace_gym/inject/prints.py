@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 
-AFTER_ASSIGNMENT = 0.6
+AFTER_ASSIGNMENT, AFTER_IF = 0.6, 0.4
 """The probabilities that a print follows an assignment and an ``if``."""
-
-AFTER_IF = 0.4
 
 MOST_NAMES = 3
 """Names that one debug print shows, at most."""
@@ -23,9 +22,20 @@ _TAG = re.compile(r"__DBG_\d+__")
 _PRINTED = re.compile(r"__DBG_\d+__[^\n]*\n?")
 
 
-def tag(index: int) -> str:
-    """Returns the first argument of debug print number ``index``, counted from 0."""
-    return f"{PREFIX}{index}__"
+def chance_after(statement: ast.stmt) -> float:
+    """Returns the probability that a print follows a statement, as upstream has it."""
+    match statement:
+        case ast.Assign() | ast.AugAssign():
+            return AFTER_ASSIGNMENT
+        case ast.If():
+            return AFTER_IF
+        case _:
+            return 0.0
+
+
+def write_print(index: int, shown: Iterable[str]) -> str:
+    """Returns debug print number ``index``, counted from 0, of these expressions."""
+    return f"print({', '.join([repr(f'{PREFIX}{index}__'), *shown])})"
 
 
 def tag_in(line: str) -> str | None:
@@ -40,14 +50,6 @@ def strip_debug(output: str) -> str:
     If the program had begun a line before a debug print, the rest of that line is joined to it.
     """
     return _PRINTED.sub("", output)
-
-
-def unchanged(output: str, injected: str) -> bool:
-    """Returns whether an injected program's output, without its debug prints, is the program's output.
-
-    This check is the final one, because injection reads only the text.
-    """
-    return strip_debug(injected) == output
 
 
 def is_debug_print(statement: ast.AST) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Collection, Sequence
 
 from trace_gym.inject.flow import Point, points
 from trace_gym.inject.hazards import find_closed_scopes, hazard
-from trace_gym.inject.prints import MOST_NAMES, tag
+from trace_gym.inject.prints import MOST_NAMES, write_print
 from trace_gym.syntax import ParsedProgram, too_deep_is_an_error
 
 _SHOWN = "repr({0}) if type({0}) in (int, float, str, bool, type(None)) else type({0}).__name__"
@@ -57,7 +57,8 @@ def place(program: ParsedProgram, seed: int, most: int, closed: Collection[ast.A
         if line is None or rng.random() >= point.chance:
             continue
         at = program.line_end(point.statement)
-        pieces += [program.code[end:at], line, _print(count, _draw(point.bound, rng))]
+        shown = map(_SHOWN.format, _draw(point.bound, rng))
+        pieces += [program.code[end:at], line, write_print(count, shown)]
         count, end = count + 1, at
     return "".join([*pieces, program.code[end:]])
 
@@ -77,7 +78,3 @@ def _draw(bound: Sequence[str], rng: random.Random) -> list[str]:
     left = list(bound)
     names = 1 + int(rng.random() * min(MOST_NAMES, len(left)))
     return [left.pop(int(rng.random() * len(left))) for _ in range(names)]
-
-
-def _print(index: int, names: Sequence[str]) -> str:
-    return f"print({', '.join([repr(tag(index)), *(_SHOWN.format(name) for name in names)])})"

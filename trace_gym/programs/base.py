@@ -15,11 +15,13 @@ class Program:
     Attributes:
         code: The program's text.
         stdin: Its standard input, "" for none.
-        family: The kind of program, such as "recursion"; "" if the source has no families.
-        level: The difficulty of tracing, from 1; 0 if the source has no levels.
+        family: The kind of program, such as "recursion"; None if the source has no families.
+        level: The difficulty of tracing, from 1; None if the source has no levels.
+        row: Its row of a data set; None if the source has no rows.
     """
 
     code: str
     stdin: str
-    family: str
-    level: int
+    family: str | None = None
+    level: int | None = None
+    row: int | None = None

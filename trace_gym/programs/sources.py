@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from task_gym.errors import ArgumentError, SourceError, nearest
 from task_gym.files import MOST, NO_JSON, read_file
@@ -20,25 +20,18 @@ _COLUMNS = ("program", "inputs")
 _AT_ONCE = 64  # rows of Parquet
 
 
-class Candidate(NamedTuple):
-    """A program that a task id may mean, and its row; None if the source has no rows."""
-
-    program: Program
-    row: int | None
-
-
 class BuiltinSource:
     """The programs of ``trace_gym.programs.builtin``. Replacements have the same family and level."""
 
     name = "builtin"
 
-    def candidates(self, task_id: int) -> Iterator[Candidate]:
+    def candidates(self, task_id: int) -> Iterator[Program]:
         """Yields the task id's own program first, then its replacements in a fixed order."""
         # Imported here, because loading the generator's families takes longer than reading a row.
         from trace_gym.programs.builtin import CELLS, generate
 
         for k in range(MOST_LOOKED_AT):
-            yield Candidate(generate((task_id + k * CELLS) % TASKS), None)
+            yield generate((task_id + k * CELLS) % TASKS)
 
 
 class RowSource:
@@ -62,12 +55,11 @@ class RowSource:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def candidates(self, task_id: int) -> Iterator[Candidate]:
+    def candidates(self, task_id: int) -> Iterator[Program]:
         """Yields the task id's own program first, then its replacements in a fixed order."""
         size = len(self._rows)
         for k in range(min(size, MOST_LOOKED_AT)):
-            row = (task_id + k) % size
-            yield Candidate(self._program(row), row)
+            yield self._program((task_id + k) % size)
 
     def _program(self, row: int) -> Program:
         values = self._rows[row]
@@ -79,7 +71,7 @@ class RowSource:
                 f"source: row {row} of {self.name} was given with program {program!r:.60} and inputs "
                 f"{inputs!r:.60}; allowed: texts (inputs also a list of lines, or null)"
             )
-        return Program(program, inputs or "", "", 0)
+        return Program(program, inputs or "", row=row)
 
 
 Source = BuiltinSource | RowSource

@@ -11,7 +11,6 @@ controllers, else version 1.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import time
 from pathlib import Path
@@ -166,7 +165,6 @@ def _sweep(parent: Path) -> None:
                 path.rmdir()
 
 
-@functools.cache
 def trouble() -> str | None:
     """Returns why workers get no control groups here; None if they do."""
     try:

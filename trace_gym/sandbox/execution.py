@@ -132,15 +132,10 @@ class Execution:
         if self.done or time.perf_counter() < self.deadline:
             return
         if self._stopped is None and not self._ended:
-            self._stop("timeout")
+            self.stop("timeout")
         else:
             self.worker.kill()
             self._finish()
-
-    def stop(self) -> None:
-        """Ends the program and keeps the worker, if nobody needs the result."""
-        if not self._ended:
-            self._stop("killed")
 
     def _read(self, file: int) -> None:
         stream = self._streams[file]
@@ -151,11 +146,12 @@ class Execution:
             return
         stream += chunk[:room]
         if len(chunk) > room:
-            self._stop("output_limit")
+            self.stop("output_limit")
         if not chunk or len(chunk) > room:
             self._open.discard(file)
 
-    def _stop(self, status: Status) -> None:
+    def stop(self, status: Status) -> None:
+        """Ends the program with this status, and keeps the worker."""
         if self._stopped is None:
             self._stopped = status
             if not self._ended:

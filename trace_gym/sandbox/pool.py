@@ -73,10 +73,10 @@ class Sandbox:
         for job in jobs:
             self._seed(job)  # none runs if one has a mistake
         results: list[Result] = []
-        self._run(jobs, results.append, len(jobs) + 1)
+        self.run_until(jobs, results.append)
         return results
 
-    def run_until(self, jobs: Iterable[Job], done: Callable[[Result], bool]) -> None:
+    def run_until(self, jobs: Iterable[Job], done: Callable[[Result], bool | None]) -> None:
         """Runs programs until ``done`` returns True.
 
         Neither argument may run anything in this sandbox.
@@ -87,16 +87,12 @@ class Sandbox:
             done: A function that gets the results in the order of the jobs, and returns True to stop. The
                 programs that still run are then ended.
         """
-        self._run(jobs, done, 2 * len(self.hash_seeds))
-
-    def _run(self, jobs: Iterable[Job], done: Callable[[Result], bool | None], ahead: int) -> None:
-        """Does the work of ``run_until``; ``ahead``: jobs taken before their results are given, at most."""
-        with self._lock, contextlib.closing(self._results(jobs, ahead)) as results:
+        with self._lock, contextlib.closing(self._results(jobs)) as results:
             for result in results:
                 if done(result):
                     return
 
-    def _results(self, jobs: Iterable[Job], ahead: int) -> Generator[Result]:
+    def _results(self, jobs: Iterable[Job]) -> Generator[Result]:
         """Yields the results in the order of the jobs, whichever program ends first."""
         untaken: Iterator[Job] | None = iter(jobs)
         failure: Exception | None = None  # to make a job, which ends the jobs
@@ -107,7 +103,7 @@ class Sandbox:
         taken = next_index = 0
         try:
             while untaken is not None or running or any(waiting.values()):
-                room = untaken is not None and taken - next_index < ahead
+                room = untaken is not None and taken - next_index < 2 * len(self.hash_seeds)
                 if untaken is not None and room:
                     try:
                         job = next(untaken)
@@ -140,7 +136,7 @@ class Sandbox:
                 raise failure
         except GeneratorExit:  # nobody needs the others: end them and keep the workers
             for execution, _, _ in running.values():
-                execution.stop()
+                execution.stop("killed")
             while left := [execution for execution, _, _ in running.values() if not execution.done]:
                 wait(left)
             raise

@@ -183,8 +183,7 @@ class Worker:
     """
 
     def __init__(self, level: str, hash_seed: int) -> None:
-        self.level, self.hash_seed = level, hash_seed
-        self.is_free = True
+        self.level, self.is_free = level, True
         needs = survey()
         code = _CODE.format(path=str(JAIL.parent))
         with contextlib.ExitStack() as undo:

@@ -33,6 +33,7 @@ CHOICE = "CodeTraceChoice-v0"
         ({"source": "rows.csv"}, ArgumentError, r"a path that ends in \.jsonl or \.parquet"),
         ({"source": "tests/data/programs.jsonl", "level": 1}, ArgumentError, "with source 'builtin' only"),
         ({"scoring": "affin"}, ArgumentError, "allowed: 'affine', 'exact', 'lines'; did you mean 'affine'"),
+        ({"injector": "affine2"}, ArgumentError, "allowed: 'safe', 'affine'; did you mean 'affine'"),
         ({"require": "limit"}, ArgumentError, "did you mean 'limits'"),
         ({"base_url": "http://x"}, ArgumentError, "with backend 'local', allowed: with backend 'affinetes'"),
         ({"illegal": "raise"}, ArgumentError, "argument: 'illegal' was given"),

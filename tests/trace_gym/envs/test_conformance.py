@@ -18,7 +18,7 @@ from gymnasium.utils.env_checker import check_env
 import trace_gym  # noqa: F401 (registers the environments)
 from task_gym.errors import EpisodeError
 from tests.trace_gym.play import ALWAYS, AT_THE_END, IDS, MASKED, Make, episode, oracle, plain
-from trace_gym.programs.builtin.tasks import CELLS, NAMES
+from trace_gym.programs.builtin import CELLS, NAMES
 from trace_gym.sandbox import LEVELS
 from trace_gym.score import SCORINGS, squeeze
 
@@ -174,6 +174,9 @@ def test_vector_environments_play_what_the_environments_play(name: str, make_env
             assert rewards.tolist() == [rest[1] if len(rest) == 5 else 0.0 for rest in shown]
 
 
+# -- environments of a process share their backend ---------------------------------------------------------
+
+
 @pytest.mark.parametrize("name", IDS)
 def test_an_episode_depends_on_nothing_but_its_address(name: str, make_env: Make) -> None:
     """Neither on episodes before it nor on other random numbers; ``test_golden`` has other processes."""
@@ -184,9 +187,6 @@ def test_an_episode_depends_on_nothing_but_its_address(name: str, make_env: Make
         used.reset(seed=seed)
         used.step(0 if name == CHOICE else "0")
     assert episode(used, 77) == episode(make_env(name, task_ids=[(0, 3)]), 77)
-
-
-# -- environments of a process share their backend ---------------------------------------------------------
 
 
 @pytest.mark.launch

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from task_gym.errors import AdmissionError, ArgumentError
+from task_gym.errors import AdmissionError
 from tests.trace_gym.debug_prints import check_injections, same_tree, without_prints
 from tests.trace_gym.rows import write_rows
 from trace_gym.admission.admit import MOST_OUTPUT
 from trace_gym.admission.measure import execute
 from trace_gym.backends.local import LocalBackend
-from trace_gym.inject import MOST, inject, strip_debug, unchanged
+from trace_gym.inject import MOST, inject, strip_debug
 from trace_gym.inject.safe import place
 from trace_gym.programs.builtin import generate, ids_of
 from trace_gym.programs.sources import open_source
@@ -164,12 +164,11 @@ def test_what_is_shown_is_the_repr_or_the_name_of_the_type(sandbox: Sandbox) -> 
     assert seen == set(wanted)
 
 
-def test_output_with_the_prints_taken_out_is_compared_as_a_whole() -> None:
+def test_prints_are_taken_out_of_an_output() -> None:
     assert strip_debug("a\n__DBG_0__ 1 'x'\nb\n__DBG_12__ list\n") == "a\nb\n"
     # A print in the middle of a line, as style "affine" may put one.
     assert strip_debug("n? __DBG_0__ 3\n4\n") == "n? 4\n"
     assert strip_debug("__DBG_x__ 1\n") == "__DBG_x__ 1\n"
-    assert unchanged("a\n", "a\n__DBG_0__ 1\n") and not unchanged("a\n", "a\nb\n__DBG_0__ 1\n")
 
 
 @pytest.mark.families
@@ -241,20 +240,10 @@ def test_rows_have_fewer_prints_too_and_affinetes_own_stay(tmp_path: Path, warm:
 
 # -- upstream's injection, by records from a Python that writes programs as 3.11 does ----------------------
 
-_AFFINE_DATA = Path(__file__).parents[2] / "data" / "affinetes_injections.jsonl"
-_RECORDS = [
-    record for record in map(json.loads, _AFFINE_DATA.read_text().splitlines()) if "injected" in record
-]
-
 
 def test_injection_is_upstreams() -> None:
-    assert len(_RECORDS) == 75
-    for record in _RECORDS:
+    data = Path(__file__).parents[2] / "data" / "affinetes_injections.jsonl"
+    records = [record for record in map(json.loads, data.read_text().splitlines()) if "injected" in record]
+    assert len(records) == 75
+    for record in records:
         assert inject(record["source"], record["seed"], style="affine") == record["injected"]
-
-
-def test_a_style_that_does_not_exist_is_a_named_error() -> None:
-    with pytest.raises(
-        ArgumentError, match="'affine2' was given, allowed: 'safe', 'affine'; did you mean 'affine'"
-    ):
-        inject("x = 1", 0, style="affine2")

@@ -23,7 +23,7 @@ from tests.trace_gym.rows import EVERY, PATH, SIZE, rows, write_rows
 from trace_gym.inject import inject
 from trace_gym.programs import hub, sources
 from trace_gym.programs.base import TASKS, Program
-from trace_gym.programs.builtin.tasks import CELLS, split
+from trace_gym.programs.builtin import CELLS, split
 from trace_gym.programs.hub import DATASET
 from trace_gym.programs.sources import BuiltinSource, RowSource, open_source
 
@@ -36,10 +36,10 @@ def fresh(warm: None) -> None:
 
 
 def rows_of(source: Any, count: int) -> list[Program]:
-    return [next(source.candidates(task_id)).program for task_id in range(count)]
+    return [next(source.candidates(task_id)) for task_id in range(count)]
 
 
-EXPECTED = [Program(row.program, row.inputs, "", 0) for row in rows()]
+EXPECTED = [Program(row.program, row.inputs, row=number) for number, row in enumerate(rows())]
 
 
 def test_jsonl(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_jsonl(tmp_path: Path) -> None:
     assert open_source(str(PATH)) is source
     file = tmp_path / "rows.jsonl"  # it may begin with a byte order mark
     file.write_text('{"program": "print(1)", "inputs": "\u00e9"}\r\n', encoding="utf-8-sig", newline="")
-    assert rows_of(open_source(str(file)), 1) == [Program("print(1)", "\u00e9", "", 0)]
+    assert rows_of(open_source(str(file)), 1) == [Program("print(1)", "\u00e9", row=0)]
 
 
 def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,13 +73,12 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_task_id_is_a_row_and_the_next_ones_stand_in() -> None:
     source = RowSource([{"program": str(n), "inputs": None} for n in range(5)], "five")
     candidates = list(source.candidates(13))  # 13 mod 5 = 3
-    assert [candidate.row for candidate in candidates] == [3, 4, 0, 1, 2]
-    assert [candidate.program.code for candidate in candidates] == ["3", "4", "0", "1", "2"]
+    assert [(program.row, program.code) for program in candidates] == [(n, str(n)) for n in (3, 4, 0, 1, 2)]
 
 
 def test_builtin_programs_stand_in_for_their_own_kind() -> None:
     task_id = TASKS - 1
-    programs = [candidate.program for candidate in islice(BuiltinSource().candidates(task_id), 3)]
+    programs = list(islice(BuiltinSource().candidates(task_id), 3))
     assert {(program.family, program.level) for program in programs} == {split(task_id)}
     assert TASKS % CELLS == 0  # so that ids go round without a change of kind
     assert len({program.code for program in programs}) > 1
@@ -237,7 +236,7 @@ from task_gym.errors import TaskGymError
 for source in sys.argv[1:]:
     try:
         found = open_source(source)
-        program = next(found.candidates(len(found))).program
+        program = next(found.candidates(len(found)))
         print(json.dumps([found.name, len(found), program.code, program.stdin]))
     except TaskGymError as error:
         print(json.dumps([type(error).__name__, str(error)]))

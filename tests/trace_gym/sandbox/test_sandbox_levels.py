@@ -310,9 +310,7 @@ def test_without_groups_a_program_runs_as_with_them(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(cgroups, "find_places", nowhere)
     with Sandbox(limits=LIMITS) as sandbox:
         assert sandbox.run(program).stdout == before
-    cgroups.trouble.cache_clear()
     assert cgroups.trouble() == "none here"
-    cgroups.trouble.cache_clear()
 
 
 def make_tree(top: Path, passed: dict[str, str]) -> Path:

@@ -2,23 +2,36 @@
 
 The same id gives the same bytes on every Python from 3.11 on. Integer arithmetic decides whether a draft fits
 its level, and its counts are properties of the language (``trace_gym.admission.counting``).
+
+A level has a band of cost, and limits on the length of a program and its output. The cost of tracing a
+program is counted in points: four per doubling of its executed lines, two per doubling of its output lines,
+one per doubling of the variables in scope, and one per doubling of its call depth plus one. A level is four
+points, about twice the work. The points are the number of bits of
+``lines**4 * output_lines**2 * live * (1 + depth)``, the same on every machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any
 
-from task_gym.errors import AdmissionError
-from task_gym.ids import check_task_id
+from task_gym.arguments import is_whole
+from task_gym.errors import AdmissionError, check_choice
+from task_gym.ids import IdRanges, check_task_id
 from trace_gym.admission.measure import Measured, execute
 from trace_gym.programs.base import TASKS, Program
 from trace_gym.programs.builtin.families import FAMILIES
-from trace_gym.programs.builtin.levels import LEVELS, level_of, points
-from trace_gym.programs.builtin.tasks import CELLS, NAMES, ids_of, split
 from trace_gym.programs.builtin.writer import TURNS, Draft, Template, Writer
 
-__all__ = ["CELLS", "FAMILIES", "LEVELS", "NAMES", "TASKS", "Trial", "generate", "ids_of", "make", "split"]
+LEVELS = range(1, 11)
+
+LOWEST = 14
+"""The base of the levels' bands of cost, in points. Level 1 allows 5 points less."""
+
+CELLS = len(FAMILIES) * len(LEVELS)
+"""Number of cells. A cell is a family at a level; an id's cell is its remainder by this number."""
+
+NAMES = tuple(family.name for family in FAMILIES)
 
 _PROGRAMS, _TRIES = 8, 6
 """Programs per task, at most, before the nearest is taken; and drafts per program, at most."""
@@ -29,19 +42,76 @@ _TURNS_A_POINT = 20
 _LONGEST_OUTPUT = 2500
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A generated program with its measurements.
+def split(task_id: int) -> tuple[str, int]:
+    """Returns the family and level of a task id."""
+    level, family = divmod(check_task_id(task_id, TASKS) % CELLS, len(FAMILIES))
+    return NAMES[family], level + LEVELS[0]
+
+
+def cells(level: int | None = None, family: str | None = None) -> list[int]:
+    """Returns the cells of a level, of a family, of both or of neither (all cells), ascending.
+
+    Raises:
+        ArgumentError: there is no such level or family.
+    """
+    if level is not None:
+        check_choice("level", int(level) if is_whole(level) else level, LEVELS)
+    if family is not None:
+        check_choice("family", family, NAMES)
+    triples = ((cell, *split(cell)) for cell in range(CELLS))
+    return [cell for cell, name, number in triples if family in (None, name) and level in (None, number)]
+
+
+def ids_of(level: int | None = None, family: str | None = None, among: Any = None) -> IdRanges:
+    """Returns the task ids of a level, of a family, of both or of neither.
+
+    Args:
+        level: One of 1 … 10; None for all.
+        family: One of ``NAMES``; None for all.
+        among: A list of ids and (first, last) ranges to choose from; None for all ids, ascending.
+
+    Raises:
+        ArgumentError: there is no such level or family.
+        TaskIdError: the list is not allowed, or has none of these ids.
+    """
+    named = [(0, TASKS - 1)] if among is None else among
+    return IdRanges(named, TASKS, modulus=CELLS, residues=cells(level, family))
+
+
+def points(measured: Measured) -> int:
+    """Returns the cost of a run, in points; four points are a doubling."""
+    product = max(measured.lines, 1) ** 4 * max(measured.output_lines, 1) ** 2
+    return int(product * max(measured.live, 1) * (1 + measured.depth)).bit_length()
+
+
+class Level:
+    """The requirements on a program of a level.
+
+    Args:
+        number: The level, 1 … 10.
 
     Attributes:
-        program: The program.
-        measured: The measurements of its run.
-        misses: Its distance from its level, in points plus lines of output; 0 is inside.
+        low: The least cost, in points.
+        high: The greatest cost, in points.
+        least: The fewest lines of output.
+        most: The most lines of output.
+        characters: The most characters of the program's text.
     """
 
-    program: Program
-    measured: Measured
-    misses: int
+    def __init__(self, number: int) -> None:
+        self.low = LOWEST + 4 * (number - 1) if number > 1 else LOWEST - 5
+        self.high = LOWEST + 4 * number - 1
+        self.least = max(1, number * number // 12)
+        self.most = 2 + 4 * (number - 1)
+        self.characters = 400 + 280 * (number - 1)
+
+    def misses(self, measured: Measured) -> tuple[int, int]:
+        """Returns how much too costly a run is, in points, and how much too long its output, in lines.
+
+        Below zero means too cheap or too short. (0, 0) is inside.
+        """
+        cost, lines = points(measured), measured.output_lines
+        return cost - min(max(cost, self.low), self.high), lines - min(max(lines, self.least), self.most)
 
 
 def generate(task_id: int) -> Program:
@@ -51,11 +121,6 @@ def generate(task_id: int) -> Program:
         TaskIdError: the id is not a whole number in range.
         AdmissionError: every draft failed or was too long. No such id is known.
     """
-    return make(task_id).program
-
-
-def make(task_id: int) -> Trial:
-    """Returns the program of a task id with its measurements; see ``generate``."""
     task_id = check_task_id(task_id, TASKS)
     name, level = split(task_id)
     fitting = [
@@ -63,11 +128,12 @@ def make(task_id: int) -> Trial:
         for template in FAMILIES[NAMES.index(name)].templates
         if template.lowest <= level <= template.highest
     ]
-    nearest: Trial | None = None
+    nearest: Program | None = None
+    least = 0
     for attempt in range(_PROGRAMS):
-        for draft, measured, misses in _drafts(task_id * _PROGRAMS + attempt, fitting, level):
-            if nearest is None or misses < nearest.misses:
-                nearest = Trial(Program(draft.code, draft.stdin, name, level), measured, misses)
+        for draft, misses in _drafts(task_id * _PROGRAMS + attempt, fitting, level):
+            if nearest is None or misses < least:
+                nearest, least = Program(draft.code, draft.stdin, name, level), misses
             if not misses:
                 return nearest
     if nearest is None:
@@ -78,9 +144,12 @@ def make(task_id: int) -> Trial:
     return nearest
 
 
-def _drafts(seed: int, fitting: list[Template], number: int) -> Iterator[tuple[Draft, Measured, int]]:
-    """Turns the dial towards the level, and yields the drafts that run and are short enough."""
-    level = level_of(number)
+def _drafts(seed: int, fitting: list[Template], number: int) -> Iterator[tuple[Draft, int]]:
+    """Turns the dial towards the level, and yields the drafts that run and are short enough.
+
+    With each comes its distance from the level, in points plus lines of output; 0 is inside.
+    """
+    level = Level(number)
     low, high = 0, TURNS
     dial = TURNS * (2 * number - 1) // (2 * len(LEVELS))
     for _ in range(_TRIES):
@@ -91,7 +160,7 @@ def _drafts(seed: int, fitting: list[Template], number: int) -> Iterator[tuple[D
         cost, lines = level.misses(measured)
         long = len(draft.code) > level.characters
         if measured.error is None and measured.stdout.strip() and not long:
-            yield draft, measured, abs(cost) + abs(lines)
+            yield draft, abs(cost) + abs(lines)
         if long or measured.error is not None or cost > 0 or (cost == 0 and lines > 0):
             high = dial
         else:

@@ -94,9 +94,9 @@ class Writer(Draws):
         text = dedent(text).strip("\n")
         return text if every == 1 else f"if {counter} % {every} == 0:\n{indent(text, '    ')}"
 
-    def main(self, body: str, level: int = 4, percent: int = 40) -> str:
-        """Returns ``body``; in ``percent``% of programs from ``level`` on, inside a function ``main``."""
-        if self.chance(percent) and self.level >= level:
+    def main(self, body: str) -> str:
+        """Returns ``body``; in 40% of programs from level 4 on, inside a function ``main``."""
+        if self.chance(40) and self.level >= 4:
             return f"def main():\n{indent(body, '    ')}\n\n\nmain()"
         return body
 

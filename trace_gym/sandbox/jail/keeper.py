@@ -20,14 +20,6 @@ NAMESPACES = kernel.CLONE_NEWPID | kernel.CLONE_NEWNS
 """A program's own; it shares the worker's others, in which it can leave nothing."""
 
 
-def _read(file: int) -> bytes:
-    left, chunks = os.fstat(file).st_size, []
-    while left:
-        chunks.append(os.read(file, left))
-        left -= len(chunks[-1])
-    return b"".join(chunks)
-
-
 def _watch(pid: int, life: int) -> str:
     """Waits for the program, or until the other end of ``life`` closes. Returns the report of its end."""
     program = os.pidfd_open(pid)
@@ -66,7 +58,8 @@ def keep(setting: Setting, locks: Locks, caps: Caps, files: list[int], life: int
             os.chdir(os.path.join(setting.base, WORK))
         pid = os.fork()
         if pid == 0:
-            program = _read(text)
+            with open(text, "rb") as sent:
+                program = sent.read()
             lock(setting, locks, caps)
             return program
         for file in (0, 1, 2, text):

@@ -32,7 +32,7 @@ _RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 _EXECUTE = 1
 
 
-def _landlock_version() -> int:
+def landlock_version() -> int:
     """Returns Landlock's version; 0 without Landlock.
 
     Raises:
@@ -47,18 +47,13 @@ def _landlock_version() -> int:
         raise
 
 
-def has_landlock() -> bool:
-    """Returns whether the kernel has Landlock."""
-    return _landlock_version() > 0
-
-
 def make_ruleset() -> int | None:
     """Returns a ruleset for the files below the root, as a file descriptor; None without Landlock.
 
     Raises:
         OSError: Landlock is there, but refuses.
     """
-    zero, version = ctypes.c_ulong(0), _landlock_version()
+    zero, version = ctypes.c_ulong(0), landlock_version()
     if version == 0:
         return None
     handled = sum(right for since, right in _RIGHTS.items() if since <= version)
