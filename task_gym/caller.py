@@ -26,8 +26,7 @@ class Caller:
         self.search_s, self.name = search_s, name
         self._left_s, self._each = search_s, each
         self._lock, self._left = threading.Lock(), False
-        self._ends: dict[int, Callable[[], object]] = {}
-        self._count = 0
+        self._ends: dict[object, Callable[[], object]] = {}
 
     def leave(self) -> None:
         """Ends everything that is under way for the caller, and everything that begins later."""
@@ -44,9 +43,8 @@ class Caller:
         Raises:
             CallerLeftError: the caller has left before.
         """
+        key = object()
         with self._lock:
-            self._count += 1
-            key = self._count
             if not self._left:
                 self._ends[key] = end
         try:

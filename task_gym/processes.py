@@ -13,22 +13,20 @@ import socket
 import subprocess
 import sys
 import time
-import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from math import isfinite
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle, send_handle
 from threading import Lock, local
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from task_gym.caller import Caller
 
 OFFERED = hasattr(os, "fork") and hasattr(socket, "send_fds")
 """Whether this system has such processes: not Windows."""
-
-_FORK, _REAP = b"f", b"w"
-_WIDTH = 8  # bytes of a number
 
 
 class Request(Protocol):
@@ -60,13 +58,17 @@ class Forked:
     """A forked process, for one asker at a time.
 
     Attributes:
+        parent: The process that it was forked from.
         pid: Its process id.
+        status: Its exit status, once the nursery has reaped it.
     """
+
+    status: int | None = None
 
     def __init__(
         self, nursery: Nursery, parent: subprocess.Popen[bytes], pid: int, stream: socket.socket
     ) -> None:
-        self._nursery, self._parent, self.pid, self._stream = nursery, parent, pid, stream
+        self._nursery, self.parent, self.pid, self._stream = nursery, parent, pid, stream
         self._file = stream.makefile("rwb")
         self._ended = False
         self._lock = Lock()
@@ -91,7 +93,8 @@ class Forked:
         except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
             self.end()
             silent = isinstance(error, TimeoutError)
-            raise EndedError(self._nursery.reap(self.pid), was_silent=silent) from error
+            self._nursery.reap()
+            raise EndedError(self.status, was_silent=silent) from error
         except BaseException:  # such as Ctrl-C: the next answer would be this one's
             self.end()
             raise
@@ -105,20 +108,12 @@ class Forked:
             self._ended = True
             # Its number is not reused before its nursery has reaped it. If the nursery has ended, the process
             # has too, and the number may be another process's by now.
-            if self._parent.poll() is None:
+            if self.parent.poll() is None:
                 with suppress(ProcessLookupError):
                     os.kill(self.pid, signal.SIGKILL)
-                self._nursery.dead.append((self._parent, self.pid))
+                self._nursery.dead.append(self)
             with suppress(OSError):
                 self._stream.shutdown(socket.SHUT_RDWR)
-
-
-class Preparation(NamedTuple):
-    """A call that a nursery makes before it forks, so that all its processes have what it keeps."""
-
-    module: str
-    function: str
-    arguments: tuple[Any, ...] = ()
 
 
 class Nursery:
@@ -126,11 +121,11 @@ class Nursery:
 
     Args:
         modules: The modules that it imports.
-        preparations: The calls that it makes then.
+        prepare: A function that it calls then, so that all its processes have what the call keeps; picklable.
     """
 
-    def __init__(self, modules: Sequence[str], preparations: Sequence[Preparation] = ()) -> None:
-        self._modules, self._preparations = tuple(modules), tuple(map(tuple, preparations))
+    def __init__(self, modules: Sequence[str], prepare: Callable[[], object] | None = None) -> None:
+        self._modules, self._prepare = tuple(modules), prepare
         self._forget()
         if OFFERED:
             os.register_at_fork(after_in_child=self._forget)
@@ -139,10 +134,9 @@ class Nursery:
         """Leaves the processes to the parent, in a fork."""
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
-        #: Those that were ended and are not reaped yet, each with the process that it was forked from.
-        self.dead: deque[tuple[subprocess.Popen[bytes], int]] = deque()
-        self._statuses: dict[int, int] = {}
+        self._control: Connection[Any, Any] | None = None
+        #: Those that were ended and are not reaped yet.
+        self.dead: deque[Forked] = deque()
 
     def fork(self) -> Forked:
         """Returns a new process.
@@ -160,12 +154,10 @@ class Nursery:
                         raise
         raise AssertionError("the second try returns or raises")
 
-    def reap(self, pid: int) -> int | None:
-        """Returns the exit status of a process that has ended; None if it is not known."""
+    def reap(self) -> None:
+        """Asks for the exit status of each process that has ended, if the one that forked it still knows."""
         with self._lock, suppress(OSError):
             self._reap_dead()
-            return self._statuses.pop(pid, None)
-        return None
 
     def start(self) -> None:
         """Begins to import the modules; it does not wait for that."""
@@ -182,7 +174,7 @@ class Nursery:
         here, there = socket.socketpair()
         with there:
             try:
-                pid = self._exchange(control, _FORK + bytes(_WIDTH), there.fileno())
+                pid = self._exchange(control, None, there.fileno())
             except BaseException:
                 here.close()
                 raise
@@ -194,37 +186,40 @@ class Nursery:
 
     def _reap_dead(self) -> None:
         while self.dead:
-            parent, pid = self.dead.popleft()
-            if parent is not self._process or self._control is None:
-                continue  # who forked it has ended, and cannot say its status
-            self._statuses[pid] = self._exchange(self._control, _REAP + pid.to_bytes(_WIDTH, "big"))
-            while len(self._statuses) > 1000:  # of processes that nobody asked after
-                del self._statuses[next(iter(self._statuses))]
+            process = self.dead.popleft()
+            # If who forked it has ended, nobody can say its status.
+            if process.parent is self._process and self._control is not None:
+                process.status = self._exchange(self._control, process.pid)
 
-    def _exchange(self, control: socket.socket, message: bytes, *files: int) -> int:
-        """Returns the number that answers a message; after an error the nursery starts anew."""
+    def _exchange(self, control: Connection[Any, Any], pid: int | None, file: int | None = None) -> int:
+        """Returns what ``run_nursery`` answers; after an error the nursery starts anew."""
         try:
-            if files:
-                socket.send_fds(control, [message], files)
-            else:
-                control.sendall(message)
-            return int.from_bytes(read_exactly(control, _WIDTH), "big", signed=True)
+            control.send(pid)
+            if file is not None:
+                send_handle(control, file, None)
+            answer: int = control.recv()
+            return answer
+        except EOFError as error:
+            self._stop()
+            raise ConnectionError("the nursery has ended") from error
         except BaseException:  # such as Ctrl-C: the next answer would be this one's
             self._stop()
             raise
 
-    def _require_control(self) -> socket.socket:
+    def _require_control(self) -> Connection[Any, Any]:
         if self._control is not None:
             return self._control
         here, there = socket.socketpair()
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        code = f"from {__name__} import run_nursery; run_nursery({self._modules!r}, {self._preparations!r})"
         with there:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", code], stdin=there.fileno(), env={**os.environ, "PYTHONPATH": paths}
+                [sys.executable, "-c", f"from {__name__} import run_nursery; run_nursery()"],
+                stdin=there.fileno(),
+                env={**os.environ, "PYTHONPATH": paths},
             )
-        self._control = here
-        return here
+        self._control = Connection(here.detach())
+        self._control.send((self._modules, self._prepare))
+        return self._control
 
     def _stop(self) -> None:
         process, control = self._process, self._control
@@ -235,9 +230,6 @@ class Nursery:
         if process is not None:
             process.kill()
             process.wait()
-
-
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 class Pool:
@@ -257,7 +249,8 @@ class Pool:
     def __init__(self, nursery: Nursery, most: int) -> None:
         self.nursery, self._most = nursery, most
         self.idle: dict[int, Forked] = {}
-        _pools.add(self)
+        if OFFERED:
+            os.register_at_fork(after_in_child=self.idle.clear)
 
     def ask(
         self, request: Request, seconds: float, caller: Caller, key: int | None = None, times: int = 1
@@ -276,41 +269,29 @@ class Pool:
             EndedError: the second process has ended too, or one has used its time.
             OSError: no process can be started.
         """
-        # No error is kept in a variable: its frames would keep the caller's objects.
-        try:
-            return self._ask(self._take(key), request, seconds, caller, key, times)
-        except EndedError as error:
-            if error.is_late:
+        for is_last in (False, True):
+            idle = None if is_last else self._take(key)
+            process, factor = (self.nursery.fork(), times) if idle is None else (idle, 1)
+            try:
+                with caller.ending(process.end):
+                    answer, failure, spent = process.ask(request, seconds * factor)
+            except EndedError as error:
+                caller.require_presence()
+                if is_last or error.is_late:
+                    raise
+                continue
+            except BaseException:
+                process.end()
                 raise
-        return self._ask(None, request, seconds, caller, key, times)
-
-    def _ask(
-        self,
-        idle: Forked | None,
-        request: Request,
-        seconds: float,
-        caller: Caller,
-        key: int | None,
-        times: int,
-    ) -> tuple[Any, str, float]:
-        process, factor = (self.nursery.fork(), times) if idle is None else (idle, 1)
-        try:
-            with caller.ending(process.end):
-                answer, failure, spent = process.ask(request, seconds * factor)
-        except EndedError:
-            caller.require_presence()
-            raise
-        except BaseException:
-            process.end()
-            raise
-        if failure:  # nobody knows what it has left in the process
-            process.end()
-        else:
-            self.idle[process.pid if key is None else key] = process
-            # Copied in one move: other threads change it meanwhile.
-            for oldest in list(self.idle)[: -self._most]:
-                self.end(oldest)
-        return answer, failure, spent / factor
+            if failure:  # nobody knows what it has left in the process
+                process.end()
+            else:
+                self.idle[process.pid if key is None else key] = process
+                # Copied in one move: other threads change it meanwhile.
+                for oldest in list(self.idle)[: -self._most]:
+                    self.end(oldest)
+            return answer, failure, spent / factor
+        raise AssertionError("the second process answers or raises")
 
     def _take(self, key: int | None) -> Forked | None:
         """Returns an idle process, which is idle no more; None if there is none."""
@@ -330,50 +311,42 @@ class Pool:
         self.nursery.close()
 
 
-def _forget_idle() -> None:
-    """Leaves all idle processes to the parent, in a fork."""
-    for pool in list(_pools):
-        pool.idle.clear()
+def run_nursery() -> None:
+    """Forks processes as a connection at standard input asks for them, until it is closed.
 
-
-if OFFERED:
-    os.register_at_fork(after_in_child=_forget_idle)
-
-
-def run_nursery(modules: Sequence[str], preparations: Sequence[tuple[str, str, tuple[Any, ...]]]) -> None:
-    """Forks processes as standard input, a socket, asks for them, until it is closed."""
+    First come the modules and the call to prepare. Then None with a socket asks for a process that answers
+    there, and a number for the exit status of that process.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group: who asks decides what it means
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    control = socket.socket(fileno=os.dup(0))
+    control: Connection[Any, Any] = Connection(os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(2, 1)  # what a game prints is no answer
+    modules, prepare = control.recv()
     for module in modules:
         import_module(module)
-    for module, function, arguments in preparations:
-        getattr(import_module(module), function)(*arguments)
+    if prepare is not None:
+        prepare()
     children: set[int] = set()
     while True:
         try:
-            message, files, _, _ = socket.recv_fds(control, 1 + _WIDTH, 1)
-        except OSError:
-            message, files = b"", []
-        if not message:
+            pid = control.recv()
+            file = recv_handle(control) if pid is None else None
+        except (EOFError, OSError):
             for child in children:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
             os._exit(0)
-        message += read_exactly(control, 1 + _WIDTH - len(message))
-        if message[:1] == _FORK:
-            control.sendall(_fork_child(control, files[0], children).to_bytes(_WIDTH, "big"))
+        if file is not None:
+            control.send(_fork_child(control, file, children))
         else:
-            pid = int.from_bytes(message[1:], "big")
-            control.sendall(_wait_for(pid).to_bytes(_WIDTH, "big", signed=True))
+            control.send(_wait_for(pid))
             children.discard(pid)
 
 
-def _fork_child(control: socket.socket, file: int, children: set[int]) -> int:
+def _fork_child(control: Connection[Any, Any], file: int, children: set[int]) -> int:
     """Returns the id of a new process that answers on a socket; 0 if there can be none."""
     parent = os.getpid()
     try:
@@ -426,17 +399,6 @@ def _wait_for(pid: int) -> int:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     except ChildProcessError:
         return 0
-
-
-def read_exactly(stream: socket.socket, count: int) -> bytes:
-    """Returns the next bytes of a stream; raises ConnectionError if it ends before."""
-    content = b""
-    while len(content) < count:
-        piece = stream.recv(count - len(content))
-        if not piece:
-            raise ConnectionError("the nursery has ended")
-        content += piece
-    return content
 
 
 def count_cores() -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
@@ -81,8 +82,5 @@ class Stream:
 @lru_cache(maxsize=1024)
 def _cumulative(probabilities: tuple[float, ...]) -> list[float]:
     """Returns the running sums divided by the last, in double precision and choice's order of operations."""
-    total, sums = 0.0, []
-    for probability in probabilities:
-        total += probability
-        sums.append(total)
-    return [value / total for value in sums]
+    sums = list(accumulate(probabilities))
+    return [value / sums[-1] for value in sums]

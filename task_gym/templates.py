@@ -18,10 +18,6 @@ class Template:
 
     parts: tuple[tuple[str, str], ...]
 
-    def places(self) -> frozenset[str]:
-        """Returns the expressions of the places."""
-        return frozenset(expression for _, expression in self.parts if expression)
-
     def fill(self, values: Mapping[str, object]) -> str:
         """Returns the text with a value in each place, by expression."""
         return "".join(text + (str(values[place]) if place else "") for text, place in self.parts)
@@ -40,7 +36,7 @@ def read_template(file: Path, variable: str, expressions: Collection[str]) -> Te
         ValueError: there is no such f-string, or more than one; the message says what the file has.
         OSError: the file cannot be read.
     """
-    needed = frozenset(expressions)
+    needed = set(expressions)
     templates: list[Template] = []
     others: list[str] = []
     for node in ast.walk(ast.parse(file.read_bytes())):
@@ -49,7 +45,7 @@ def read_template(file: Path, variable: str, expressions: Collection[str]) -> Te
         if not any(isinstance(target, ast.Name) and target.id == variable for target in node.targets):
             continue
         template = _read(node.value)
-        places = template.places() if template is not None else frozenset()
+        places = {place for _, place in template.parts if place} if template is not None else set()
         if template is not None and places == needed:
             templates.append(template)
         else:

@@ -7,7 +7,10 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from itertools import count
+from operator import attrgetter
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -26,14 +29,9 @@ SHORTEST, LONGEST = 1.0, 30.0
 
 
 class Breaker:
-    """Counts failures in a row.
+    """Counts failures in a row."""
 
-    Args:
-        clock: Returns seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._failures = 0
         self._pause = SHORTEST
         self._until = 0.0
@@ -46,7 +44,7 @@ class Breaker:
     @property
     def wait(self) -> float:
         """Seconds until a call may be tried; 0 if it may be tried now."""
-        return max(self._until - self._clock(), 0.0) if self.is_open else 0.0
+        return max(self._until - monotonic(), 0.0) if self.is_open else 0.0
 
     def fail(self) -> bool:
         """Counts a failure; returns whether the circuit opened with it."""
@@ -57,7 +55,7 @@ class Breaker:
             return False
         else:
             self._pause = min(2 * self._pause, LONGEST)
-        self._until = self._clock() + self._pause
+        self._until = monotonic() + self._pause
         return self._failures == FAILURES
 
     def succeed(self) -> bool:
@@ -89,7 +87,6 @@ class Connection:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._clients: list[Any] = []
-        self._busy: list[int] = []  # calls under way, by client
         self._breaker = Breaker()
         self._met = False  # whether the server ever answered
         self._evaluations = loop.Calls()
@@ -143,7 +140,7 @@ class Connection:
 
     def forget(self) -> None:
         """Makes connections anew: in a forked child, the parent's sockets belong to the parent's loop."""
-        self._clients, self._busy, self._breaker = [], [], Breaker()
+        self._clients, self._breaker = [], Breaker()
 
     async def _stop(self, episode: str) -> None:
         with suppress(Failure):
@@ -174,22 +171,21 @@ class Connection:
 
     async def _call(self, method: str, arguments: Mapping[str, Any], limit: float) -> Any:
         """Returns the response to a call that may take so many seconds, or raises Failure."""
-        least = min(range(len(self._busy)), key=self._busy.__getitem__, default=None)
-        if least is None or self._busy[least] >= PER_CLIENT:
-            from task_gym.remote.client import Client
+        from task_gym.remote.client import Client
 
-            least = len(self._clients)
-            self._clients.append(Client(self._settings))
-            self._busy.append(0)
-        busy = self._busy
-        busy[least] += 1
+        clients = self._clients  # another thread may make them anew meanwhile
+        client = min(clients, key=attrgetter("busy"), default=None)
+        if client is None or client.busy >= PER_CLIENT:
+            client = Client(self._settings)
+            clients.append(client)
+        client.busy += 1
         try:
-            return await asyncio.wait_for(self._clients[least].call(method, arguments), limit)
+            return await asyncio.wait_for(client.call(method, arguments), limit)
         except TimeoutError:
             late = f"server {self._settings.base_url} did not answer {method} in {limit:g} s"
             raise Failure("late", late) from None
         finally:
-            busy[least] -= 1
+            client.busy -= 1
 
     def _count(self, failure: Failure | None) -> None:
         if failure is not None and failure.unreachable:
@@ -220,36 +216,27 @@ class Docked(Connection):
         from task_gym.remote.docker import use_of
 
         self._use = use_of(settings.container)
-        self._inner: dict[str, Connection] = {}
+        self._moving = threading.Lock()
         self._lost = ""  # the address of a container that gave no answer
 
     def reset(self, **arguments: Any) -> Reply:
         """Begins an episode, in a new container if the one before has died."""
-        return self._answered(lambda inner: inner.reset(**arguments))
+        return self._answered(partial(super().reset, **arguments))
 
     def step(self, episode: str, action: str) -> Reply:
         """Takes a step, or raises Failure."""
-        return self._noted(lambda inner: inner.step(episode, action))
+        return self._noted(partial(super().step, episode, action))
 
     def evaluate(self, limit: float, **arguments: Any) -> Mapping[str, Any]:
         """Plays a whole episode with a model, in a new container if the one before has died."""
-        return self._answered(lambda inner: inner.evaluate(limit, **arguments), repeats=False)
-
-    def cancel(self) -> None:
-        """Gives up the episodes that ``evaluate`` waits for, in all threads."""
-        for inner in list(self._inner.values()):
-            inner.cancel()
-
-    def stop(self, episode: str) -> None:
-        """Abandons an episode."""
-        for inner in list(self._inner.values())[-1:]:
-            inner.stop(episode)
+        return self._answered(partial(super().evaluate, limit, **arguments), repeats=False)
 
     def forget(self) -> None:
-        """Makes connections anew."""
-        self._inner = {}
+        """Makes connections anew, and the lock, which another thread of a forked child's parent may hold."""
+        super().forget()
+        self._moving = threading.Lock()
 
-    def _answered(self, call: Callable[[Connection], T], repeats: bool = True) -> T:
+    def _answered(self, call: Callable[[], T], repeats: bool = True) -> T:
         """Returns the result of a call that may be made again in a new container.
 
         ``repeats``: it may also be made again in the same one, which only was too slow.
@@ -267,7 +254,7 @@ class Docked(Connection):
         try:
             self._use.url(self._lost)
         except BackendError as error:
-            if self._inner:
+            if self._settings.base_url:
                 raise Failure("away", str(error), happened=False) from error
             raise
         self._lost = ""
@@ -275,13 +262,16 @@ class Docked(Connection):
             raise failed
         return self._noted(call)
 
-    def _noted(self, call: Callable[[Connection], T]) -> T:
+    def _noted(self, call: Callable[[], T]) -> T:
         """Returns the result of a call to the container, and notes an address that does not answer."""
-        url = self._use.url()
-        if url not in self._inner:
-            self._inner[url] = Connection(Settings(url, self._settings.timeout))
+        with self._moving:
+            url = self._use.url()
+            if url != self._settings.base_url:
+                # In this order: a client of the new list has the new address.
+                self._settings, self._met = replace(self._settings, base_url=url), False
+                super().forget()
         try:
-            return call(self._inner[url])
+            return call()
         except (Failure, BackendError) as error:
             failure = error if isinstance(error, Failure) else error.__cause__
             if isinstance(failure, Failure) and failure.unreachable:
@@ -307,22 +297,19 @@ def _name_address(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return asked | ({"opponent_type": arguments["opponent"]} if "opponent" in arguments else {})
 
 
-_lock = threading.Lock()
 _connections: dict[Settings, Connection] = {}
 
 
 def connect(settings: Settings) -> Connection:
     """Returns this process's connection to a server; nothing is sent yet."""
-    with _lock:
-        if settings not in _connections:
-            _connections[settings] = Docked(settings) if settings.container else Connection(settings)
-        return _connections[settings]
+    if settings not in _connections:
+        new = Docked(settings) if settings.container else Connection(settings)
+        _connections.setdefault(settings, new)  # which keeps another thread's
+    return _connections[settings]
 
 
 def _forget() -> None:
     """Forgets the parent's connections in a forked child: their sockets belong to the parent's loop."""
-    global _lock
-    _lock = threading.Lock()
     for connection in _connections.values():
         connection.forget()
 

@@ -40,7 +40,12 @@ def abandoning(unwanted: Callable[[], bool]) -> Iterator[None]:
 
 def submit(call: Coroutine[Any, Any, T]) -> Future[T]:
     """Starts a call and returns at once."""
-    return asyncio.run_coroutine_threadsafe(call, _running())
+    global _loop
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="task_gym.remote", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(call, _loop)
 
 
 def wait_for(call: Coroutine[Any, Any, T]) -> T:
@@ -90,15 +95,6 @@ class Calls:
         self._cancels += 1
         for future in list(self._under_way):
             future.cancel()
-
-
-def _running() -> asyncio.AbstractEventLoop:
-    global _loop
-    with _lock:
-        if _loop is None:
-            _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="task_gym.remote", daemon=True).start()
-        return _loop
 
 
 def _forget() -> None:

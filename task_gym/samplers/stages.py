@@ -45,7 +45,7 @@ class Stage:
         task_id_range: The first and the last task id. At most one of this and ``task_ids`` is given; without
             both, the environment draws among its own tasks.
         task_ids: A list of ids and (first, last) ranges, or ids that are ready, as
-            ``trace_gym.programs.builtin.tasks.ids_of(level=3)``.
+            ``trace_gym.programs.builtin.ids_of(level=3)``.
         opponent: None for the environment's own. A mapping of names to weights draws one for each episode.
         threshold: The success rate at which the next stage begins; None for 0.70. The last stage needs none.
         min_episodes: Episodes of this stage before the next may begin; None for a full window.

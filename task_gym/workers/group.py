@@ -128,21 +128,19 @@ class _Slot:
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         self.env = env
         self._frame: Frame | None = None  # None if it is at no turn
-        self._address: tuple[Seed, Any] = (0, None)
-        self._actions: tuple[Any, ...] = ()
+        self._call = Call(0, 0)
 
     def advance(self, call: Call) -> Frame:
-        frame = self._frame
-        if frame is not None and _is_equal(self._address, (call.seed, call.options)):
-            if _is_equal(self._actions, call.actions):
+        frame, before, self._call = self._frame, self._call, call
+        if frame is not None and _is_equal((before.seed, before.options), (call.seed, call.options)):
+            if _is_equal(before.actions, call.actions):
                 return frame
-            if call.actions and _is_equal(self._actions, call.actions[:-1]):
+            if call.actions and _is_equal(before.actions, call.actions[:-1]):
                 self._frame = None  # stays so if the step fails
-                self._frame, self._actions = self._step(frame, call.actions[-1]), call.actions
+                self._frame = self._step(frame, call.actions[-1])
                 return self._frame
         self._frame = None
         self._frame = self._replay(call)
-        self._address, self._actions = (call.seed, call.options), call.actions
         return self._frame
 
     def _replay(self, call: Call) -> Frame:
@@ -226,9 +224,7 @@ class Slots:
     def __init__(self, advance: Callable[[Sequence[Call]], Iterable[Frame]], count: int) -> None:
         self._advance = advance
         self.frames: list[Frame | None] = [None] * count
-        self._seeds: list[Seed | None] = [None] * count
-        self._options: list[dict[str, Any] | None] = [None] * count
-        self._actions: list[list[Any]] = [[] for _ in range(count)]
+        self._calls: list[Call | None] = [None] * count
 
     def reset(
         self, indices: Sequence[int], seeds: Sequence[int | None], options: Sequence[dict[str, Any] | None]
@@ -236,10 +232,8 @@ class Slots:
         """Begins an episode in each of these environments; returns their first turns, in order."""
         calls = []
         for index, seed, option in zip(indices, seeds, options, strict=True):
-            self._seeds[index], self._options[index] = self._draw_seed(index, seed), option
-            self._actions[index] = []
-            calls.append(Call(index, self._require_seed(index), option))
-        return self._take(indices, self._advance(calls))
+            calls.append(Call(index, self._draw_seed(index) if seed is None else seed, option))
+        return self._begin(calls)
 
     def step(self, indices: Sequence[int], actions: Sequence[Any]) -> Iterator[Frame]:
         """Gives each of these environments an action; returns their next turns, in order.
@@ -249,27 +243,23 @@ class Slots:
         """
         calls = []
         for index, action in zip(indices, actions, strict=True):
-            seed, frame = self._require_seed(index), self.frames[index]
-            if frame is None:
+            call, frame = self._calls[index], self.frames[index]
+            if call is None or frame is None:
                 raise EpisodeError(OUTSIDE)
-            self._actions[index].append(action)
-            history = tuple(self._actions[index])
-            calls.append(Call(index, seed, self._options[index], history, digest(frame.observation)))
-        return self._take(indices, self._advance(calls))
+            history = (*call.actions, action)
+            calls.append(call._replace(actions=history, shown=digest(frame.observation)))
+        return self._begin(calls)
 
-    def _draw_seed(self, index: int, seed: int | None) -> Seed:
-        if seed is not None:
-            return seed
+    def _draw_seed(self, index: int) -> Seed:
         frame = self.frames[index]
         return np.random.default_rng().bit_generator.state if frame is None else frame.generator
 
-    def _require_seed(self, index: int) -> Seed:
-        seed = self._seeds[index]
-        if seed is None:
-            raise EpisodeError(OUTSIDE)
-        return seed
+    def _begin(self, calls: Sequence[Call]) -> Iterator[Frame]:
+        for call in calls:
+            self._calls[call.slot] = call
+        return self._take(calls, self._advance(calls))
 
-    def _take(self, indices: Sequence[int], frames: Iterable[Frame]) -> Iterator[Frame]:
-        for index, frame in zip(indices, frames, strict=True):
-            self.frames[index] = frame
+    def _take(self, calls: Sequence[Call], frames: Iterable[Frame]) -> Iterator[Frame]:
+        for call, frame in zip(calls, frames, strict=True):
+            self.frames[call.slot] = frame
             yield frame

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import count
 from operator import add
@@ -74,9 +75,17 @@ class _Ticket:
 
     group: RemoteGroup
     call: Call | None  # None to forget the group
-    turn: Frame | Exception | None = None
+    turn: Future[Frame] = field(default_factory=Future)  # cancelled if nobody wants it any more
     losses: int = 0
-    given_up: bool = False
+
+    def finish(self, turn: Frame | Exception) -> None:
+        """Sets the turn, unless there is one or it was given up."""
+        if self.turn.done():
+            return
+        if isinstance(turn, Exception):
+            self.turn.set_exception(turn)
+        else:
+            self.turn.set_result(turn)
 
 
 @dataclass(eq=False)
@@ -151,7 +160,8 @@ class WorkerPool:
             self._closed = True
             workers = [line.worker for line in self._lines if line.worker is not None]
             for line in self._lines:
-                _fail([*line.waiting, *line.busy], WorkersError("environments in workers: they were closed"))
+                for ticket in (*line.waiting, *line.busy):
+                    ticket.finish(WorkersError("environments in workers: they were closed"))
                 line.waiting.clear()
             self._changed.notify_all()
         for worker in workers:
@@ -180,24 +190,18 @@ class WorkerPool:
                 line.waiting.append(ticket)
             self._changed.notify_all()
 
-    def take(self, ticket: _Ticket) -> Frame:
-        """Waits for a turn, and returns it; an error is raised."""
-        with self._changed:
-            while ticket.turn is None:
-                self._changed.wait()
-        if isinstance(ticket.turn, Exception):
-            raise ticket.turn
-        return ticket.turn
-
     def give_up(self, tickets: Sequence[_Ticket], *, join: bool) -> None:
         """Takes back calls that have not begun; ``join`` waits for those that have."""
         with self._changed:
             for ticket in tickets:
-                ticket.given_up = True
+                ticket.turn.cancel()
             for line in self._lines:
-                line.waiting = deque(ticket for ticket in line.waiting if not ticket.given_up)
-            while join and not self._closed and any(t.given_up for line in self._lines for t in line.busy):
+                line.waiting = deque(ticket for ticket in line.waiting if not ticket.turn.cancelled())
+            while join and not self._closed and self._plays_unwanted():
                 self._changed.wait()
+
+    def _plays_unwanted(self) -> bool:
+        return any(ticket.turn.cancelled() for line in self._lines for ticket in line.busy)
 
     def forget(self, group: RemoteGroup) -> None:
         """Closes a group in the workers that have it."""
@@ -256,7 +260,7 @@ class WorkerPool:
             (line.known.add if calls else line.known.discard)(number)
             line.played.update((number, call.slot) for call in calls)
             for ticket, one in zip(line.busy, turns, strict=bool(calls)):
-                ticket.turn = one
+                ticket.finish(one)
                 if isinstance(one, Frame) and one.replayed:
                     self._counts = self._counts.plus(Counts(0, 1, one.replayed, one.replay_seconds))
             line.pace = (time.monotonic() - began) / len(line.busy)
@@ -272,14 +276,14 @@ class WorkerPool:
             self._counts = self._counts.plus(Counts(workers_lost=1))
             self._why_down = why
             line.forget_worker()
-            again = [ticket for ticket in line.busy if ticket.call is not None and not ticket.given_up]
+            again = [ticket for ticket in line.busy if ticket.call is not None and not ticket.turn.done()]
             line.busy = []
             for ticket in again:
                 ticket.losses += 1
                 if ticket.losses >= MOST_LOSSES:
-                    ticket.turn = _too_many(ticket, why)
+                    ticket.finish(_too_many(ticket, why))
             others = [ticket for ticket in line.waiting if ticket.call is not None]
-            line.waiting = deque([*(ticket for ticket in again if ticket.turn is None), *others])
+            line.waiting = deque([*(ticket for ticket in again if not ticket.turn.done()), *others])
             self._move(line)
             self._changed.notify_all()
 
@@ -304,12 +308,9 @@ class WorkerPool:
                 line.is_down = True
                 self._move(line)
                 lost = f"; the last one was lost: {self._why_down}" if self._why_down else ""
-                _fail(
-                    line.waiting,
-                    WorkersError(
-                        f"{self.launcher.name}: 0 of {self.size} workers are there, needed: 1; {why}{lost}"
-                    ),
-                )
+                counts = f"0 of {self.size} workers are there, needed: 1"
+                for ticket in line.waiting:
+                    ticket.finish(WorkersError(f"{self.launcher.name}: {counts}; {why}{lost}"))
                 line.waiting.clear()
                 self._changed.notify_all()
             return False
@@ -376,18 +377,12 @@ class RemoteGroup:
     def _take(self, tickets: Sequence[_Ticket]) -> Iterator[Frame]:
         for ticket in tickets:
             try:
-                frame = self.pool.take(ticket)
+                frame = ticket.turn.result()
             except Exception:
                 self.give_up(join=True)
                 raise
             self._open.discard(ticket)
             yield frame
-
-
-def _fail(tickets: Sequence[_Ticket] | deque[_Ticket], error: Exception) -> None:
-    for ticket in tickets:
-        if ticket.turn is None:
-            ticket.turn = error
 
 
 def _too_many(ticket: _Ticket, why: str) -> WorkersError:

@@ -34,17 +34,10 @@ def last_text(env: Any, *actions: Any) -> ConversationText:
     return text
 
 
-def test_an_observation_is_its_turn_and_carries_the_turns_before() -> None:
-    env = Conversation(Script(*LONG))
-    text = last_text(env, 4, np.int64(2))
-    assert text == "c" and contents(text.messages) == ["u:a", "a:4", "u:b", "a:2", "u:c"]
-    assert contents(last_text(env, 6).messages) == ["u:a", "a:6", "u:b"]
-
-
 def test_an_illegal_action_and_what_was_said_of_it_belong_to_the_conversation() -> None:
     error = {"type": "invalid_action", "message": "action: 7 was given, legal: 0, 2"}
     env = Conversation(Script(turn("a"), turn("a", -0.01, error=error), turn("b")))
-    said = contents(last_text(env, 7, 2).messages)
+    said = contents(last_text(env, 7, np.int64(2)).messages)
     assert said == ["u:a", "a:7", "u:action: 7 was given, legal: 0, 2\n\na", "a:2", "u:b"]
     env.reset()
     assert env.step(7)[-1]["text"] == "a"

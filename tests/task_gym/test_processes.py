@@ -9,13 +9,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 import pytest
 
 from task_gym import processes
 from task_gym.caller import Caller, CallerLeftError
-from task_gym.processes import OFFERED, EndedError, Nursery, Pool, Preparation
+from task_gym.processes import OFFERED, EndedError, Nursery, Pool
 
 pytestmark = pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
 
@@ -32,7 +34,7 @@ class Evaluate(NamedTuple):
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
     """A nursery that starts anew whenever a test has ended it."""
-    forker = Nursery((__name__,), [Preparation("os", "putenv", ("PREPARED", "1"))])
+    forker = Nursery((__name__,), partial(os.putenv, "PREPARED", "1"))
     yield forker
     forker.close()
 
@@ -124,7 +126,7 @@ def test_a_pool_asks_idle_processes_again_and_ends_the_one_unused_for_longest(nu
         os._exit(len(pool.idle))
     assert os.waitpid(child, 0)[1] == 0  # a fork leaves them to its parent, which alone reads their answers
     pool.ask(whose, 10.0, Caller(), 9)
-    assert list(pool.idle) == [7, 9] and pids[1] in [pid for _, pid in nursery.dead]
+    assert list(pool.idle) == [7, 9] and pids[1] in [process.pid for process in nursery.dead]
     os.kill(pids[0], signal.SIGKILL)
     assert pool.ask(whose, 10.0, Caller(), 7)[0] not in pids  # it had ended while it was idle
     assert pool.ask(Evaluate("1 / 0"), 10.0, Caller(), 9)[1] == "ZeroDivisionError: division by zero"
@@ -148,13 +150,13 @@ def test_an_interrupt_of_a_request_to_the_nursery_leaves_no_answer_for_the_next(
     def interrupt(*_: Any) -> bytes:
         raise KeyboardInterrupt
 
-    requests: list[Callable[[int], object]] = [lambda pid: nursery.fork(), nursery.reap]
+    requests: list[Callable[[], object]] = [nursery.fork, nursery.reap]
     for request in requests:
         process = nursery.fork()
         process.end()
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(processes, "read_exactly", interrupt)
-            request(process.pid)
+            patch.setattr(Connection, "recv", interrupt)
+            request()
         after = nursery.fork()
         assert after.ask(Evaluate("__import__('os').getpid()"), 10.0)[0] == after.pid
 

@@ -183,9 +183,11 @@ def test_blocks_that_are_no_list(block: str) -> None:
         read_choices(f"Legal Actions:\n{block}\n\nYour choice:")
 
 
-def test_the_breaker_opens_at_the_fifth_failure_and_doubles_its_pause() -> None:
-    now = [0.0]
-    breaker = Breaker(lambda: now[0])
+def test_the_breaker_opens_at_the_fifth_failure_and_doubles_its_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, breaker = [0.0], Breaker()
+    monkeypatch.setattr("task_gym.remote.connection.monotonic", lambda: now[0])
     assert [breaker.fail() for _ in range(5)] == [False] * 4 + [True]
     assert (breaker.is_open, breaker.wait) == (True, 1.0)
     assert not breaker.fail() and breaker.wait == 1.0  # a call that began before
