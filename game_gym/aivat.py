@@ -57,7 +57,7 @@ class Estimator:
         Raises:
             KeyError: the game has no such history.
         """
-        node = self.tree.find(history)
+        _, _, node = self.tree.find_turns(history, self.seat)
         if self.tree.movers[node] == TERMINAL:
             return float(self.estimates[node])
         return float(score + self.corrections[node])

@@ -61,7 +61,7 @@ class PositionDataset(QuestionDataset):
         """Returns the entry of a seed."""
         text, info, state = self._position(seed)
         variant = self._env.variant
-        values = self._judge(variant).values(state, info["seat"], info["seed"])
+        values = self._judge(variant)(state, info["seat"], info["seed"])
         width = (variant.high - variant.low) or 1.0
         scores = [round(1 - (max(values) - value) / width, _DIGITS) for value in values]
         keys = ("task_id", "seed", "game", "seat", "turn", "opponent", "legal_actions", "admissible_commands")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -17,87 +18,8 @@ from task_gym.errors import ArgumentError, check_choice, explain_unknown
 
 _MEMORY_MB = 1000
 
-
-class ExactJudge:
-    """Assumes best play after the move, against a fixed opponent, and nothing known beyond what is seen.
-
-    The value is exact. The games are those of ``game_gym.exact``.
-
-    Args:
-        variant: The game.
-        opponent: "random" or "first".
-
-    Raises:
-        ArgumentError: the opponent is no fixed policy.
-        SizeError: the game cannot be enumerated.
-    """
-
-    def __init__(self, variant: Variant, opponent: str) -> None:
-        check_choice("opponent", opponent, tuple(OPPONENTS))
-        tree = build_tree(variant, rules=False)
-        fixed = tree.tabulate_fixed(OPPONENTS[opponent])
-        self._values: dict[tuple[int, str], list[float]] = {}
-        for seat in (0, 1):
-            best = find_best_response(tree, seat, fixed)
-            edges = tree.edge_probabilities([best, fixed] if seat == 0 else [fixed, best])
-            # The seat's own moves are known to it.
-            others = np.where(tree.movers[tree.parents] == seat, 1.0, edges)
-            _, values = tree.information_values(edges, seat, tree.reach(others), returns=True)
-            for known, places in zip(tree.states, pairwise(tree.action_starts), strict=True):
-                if known.seat == seat:
-                    self._values[seat, known.key] = values[slice(*places)].tolist()
-
-    def values(self, state: State, seat: int, seed: int) -> list[float]:
-        """Returns the expected return after each legal move, in the order of ids."""
-        return self._values[seat, state.information_state_string(seat)]
-
-
-class SearchJudge:
-    """Estimates values by one Monte-Carlo tree search from the position: the mean returns of its moves.
-
-    Args:
-        variant: A game of two seats in which one's gain is the other's loss and nothing is hidden.
-        budget: Simulations and rollouts.
-
-    Raises:
-        ArgumentError: the game is another one.
-    """
-
-    def __init__(self, variant: Variant, budget: Budget) -> None:
-        kind = variant.game.get_type()
-        open_game = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
-        if not (open_game and variant.players == 2 and variant.zero_sum and not variant.pays_moves):
-            raise ArgumentError(
-                f"judge: 'mcts' was given for {variant.spec.name!r}, allowed there: games of two seats with "
-                "alternating moves in which one's gain is the other's loss and nothing is hidden"
-            )
-        self._game, self._budget = variant.game, budget
-
-    def values(self, state: State, seat: int, seed: int) -> list[float]:
-        """Returns the mean return of each legal move in the search, in the order of ids.
-
-        Raises:
-            ArgumentError: there are too few simulations to try every move.
-        """
-        legal = state.legal_actions()
-        if self._budget.simulations <= len(legal):
-            raise ArgumentError(
-                f"judge: {self._budget.simulations} simulations were given, allowed: more than the "
-                f"position's {len(legal)} legal actions"
-            )
-        rollouts = pyspiel.RandomRolloutEvaluator(self._budget.rollouts, seed % 2**31)
-        # With its solver the search would stop at the first proven win, and leave other moves untried.
-        bot = pyspiel.MCTSBot(
-            self._game, rollouts, UCT_C, self._budget.simulations, _MEMORY_MB, False, seed % 2**31, False
-        )
-        means = {
-            child.action: child.total_reward / child.explore_count
-            for child in bot.mcts_search(state).children
-        }
-        return [means[action] for action in legal]
-
-
-Judge: TypeAlias = ExactJudge | SearchJudge
+Judge: TypeAlias = Callable[[State, int, int], list[float]]
+"""(state, seat to move, seed) to the expected return after each legal move, in the order of ids"""
 
 
 def make_judge(name: str, variant: Variant, opponent: str) -> Judge:
@@ -107,10 +29,69 @@ def make_judge(name: str, variant: Variant, opponent: str) -> Judge:
         TaskGymError: there is no such judge, or it cannot judge this game.
     """
     if name == "exact":
-        return ExactJudge(variant, opponent)
+        return _judge_exactly(variant, opponent)
     kind, _, argument = name.partition(":") if isinstance(name, str) else ("", "", "")
     if kind != "mcts" or not argument:
         raise ArgumentError(explain_unknown("judge", name, ("exact", "mcts:SIMS", "mcts:SIMSxROLLOUTS")))
     budget = parse_budget(argument, "mcts")
     assert budget is not None
-    return SearchJudge(variant, budget)
+    return _judge_by_search(variant, budget)
+
+
+def _judge_exactly(variant: Variant, opponent: str) -> Judge:
+    """Returns a judge that assumes best play after the move, against a fixed opponent.
+
+    The value is exact, and knows nothing beyond what is seen. The games are those of ``game_gym.exact``.
+
+    Raises:
+        ArgumentError: the opponent is no fixed policy.
+        SizeError: the game cannot be enumerated.
+    """
+    check_choice("opponent", opponent, tuple(OPPONENTS))
+    tree = build_tree(variant, rules=False)
+    fixed = tree.tabulate_fixed(OPPONENTS[opponent])
+    known: dict[tuple[int, str], list[float]] = {}
+    for seat in (0, 1):
+        best = find_best_response(tree, seat, fixed)
+        edges = tree.edge_probabilities([best, fixed] if seat == 0 else [fixed, best])
+        # The seat's own moves are known to it.
+        others = np.where(tree.movers[tree.parents] == seat, 1.0, edges)
+        _, values = tree.information_values(edges, seat, tree.reach(others), returns=True)
+        for situation, places in zip(tree.states, pairwise(tree.action_starts), strict=True):
+            if situation.seat == seat:
+                known[seat, situation.key] = values[slice(*places)].tolist()
+    return lambda state, seat, seed: known[seat, state.information_state_string(seat)]
+
+
+def _judge_by_search(variant: Variant, budget: Budget) -> Judge:
+    """Returns a judge that makes one Monte-Carlo tree search: values are the mean returns of its moves.
+
+    Raises:
+        ArgumentError: this is no game of two seats in which one's gain is the other's loss and nothing is
+            hidden. The judge raises it where there are too few simulations to try every move.
+    """
+    kind = variant.game.get_type()
+    open_game = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
+    if not (open_game and variant.players == 2 and variant.zero_sum and not variant.pays_moves):
+        raise ArgumentError(
+            f"judge: 'mcts' was given for {variant.spec.name!r}, allowed there: games of two seats with "
+            "alternating moves in which one's gain is the other's loss and nothing is hidden"
+        )
+
+    def judge(state: State, seat: int, seed: int) -> list[float]:
+        legal = state.legal_actions()
+        if budget.simulations <= len(legal):
+            raise ArgumentError(
+                f"judge: {budget.simulations} simulations were given, allowed: more than the "
+                f"position's {len(legal)} legal actions"
+            )
+        rollouts = pyspiel.RandomRolloutEvaluator(budget.rollouts, seed % 2**31)
+        # With its solver the search would stop at the first proven win, and leave other moves untried.
+        bot = pyspiel.MCTSBot(
+            variant.game, rollouts, UCT_C, budget.simulations, _MEMORY_MB, False, seed % 2**31, False
+        )
+        children = bot.mcts_search(state).children
+        means = {child.action: child.total_reward / child.explore_count for child in children}
+        return [means[action] for action in legal]
+
+    return judge

@@ -8,6 +8,7 @@ line that begins "Your choice". Without the list, a line says how an action is w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from game_gym.spec import State, Variant, choice_lines
 from task_gym.contract import CLOSING, NAMED_CLOSING
@@ -90,26 +91,6 @@ def without_rules(text: str, variant: Variant) -> str:
     return text[len(head) :]
 
 
-def without_choices(text: str, legal: Sequence[int], names: Sequence[str]) -> str:
-    """Returns the observation of a turn without the legal actions and what to answer.
-
-    Args:
-        text: The observation.
-        legal: The ids that it lists, in its order.
-        names: Their names.
-
-    Raises:
-        LayoutError: the text does not end with these actions.
-    """
-    question = _question_part(choice_lines(legal, names))
-    if not text.endswith(question):
-        raise LayoutError(
-            f"observation: a text that ends {text[-60:]!r} was given, allowed: one that ends with the list "
-            f"of legal actions, as {question[-60:]!r}"
-        )
-    return text[: -len(question)]
-
-
 def hide_choices(text: str, variant: Variant, legal: Sequence[int], names: Sequence[str]) -> str:
     """Returns the observation of a turn with how an action is written in the place of the list.
 
@@ -122,7 +103,13 @@ def hide_choices(text: str, variant: Variant, legal: Sequence[int], names: Seque
     Raises:
         LayoutError: the text does not end with these actions.
     """
-    return without_choices(text, legal, names) + _notation_part(variant)
+    question = _question_part(choice_lines(legal, names))
+    if not text.endswith(question):
+        raise LayoutError(
+            f"observation: a text that ends {text[-60:]!r} was given, allowed: one that ends with the list "
+            f"of legal actions, as {question[-60:]!r}"
+        )
+    return text.removesuffix(question) + _notation_part(variant)
 
 
 def render_end(
@@ -137,28 +124,24 @@ def render_end(
     )
 
 
+@dataclass(slots=True, eq=False)
 class SeatView:
     """The view that an opponent has of a state: ``task_gym.opponents.SeatView`` for games.
 
     Attributes:
+        variant: The game that is played.
         seat: The seat to move.
+        rules: Whether texts begin with the rules.
         state: The ``pyspiel.State``; the backend sets it.
         asked: The last result of ``legal_actions``, for the check of the opponent's action; None if the
             opponent did not ask. The backend sets it to None before every turn.
     """
 
-    __slots__ = ("_rules", "_variant", "asked", "seat", "state")
-
-    def __init__(self, variant: Variant, seat: int, rules: bool) -> None:
-        self._variant, self._rules = variant, rules
-        self.seat = seat
-        self.state: State = None
-        self.asked: list[int] | None = None
-
-    @property
-    def variant(self) -> Variant:
-        """The game that is played."""
-        return self._variant
+    variant: Variant
+    seat: int
+    rules: bool
+    state: State = None
+    asked: list[int] | None = None
 
     def legal_actions(self) -> list[int]:
         """Returns the legal action ids, ascending; never empty. The caller may change the list.
@@ -174,8 +157,8 @@ class SeatView:
 
     def action_names(self) -> list[str]:
         """Returns the names of the legal actions."""
-        return self._variant.choices(self.state, self.seat, self.legal_actions())[0]
+        return self.variant.choices(self.state, self.seat, self.legal_actions())[0]
 
     def text(self) -> str:
         """Returns the observation that the environment would give this seat."""
-        return render(self._variant, self.state, self.seat, self._rules)
+        return render(self.variant, self.state, self.seat, self.rules)

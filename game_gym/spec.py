@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import pyspiel
 
@@ -21,19 +21,6 @@ from task_gym.errors import GameError, explain_unknown, quote
 Game = Any
 State = Any
 Params = Mapping[str, Any]
-
-
-class UpstreamAgent(Protocol):
-    """The messages of a conversation, as one of upstream's classes writes them."""
-
-    def system(self) -> str | None:
-        """Returns the first message; None if the class writes none."""
-
-    def user(self, state: State, seat: int, legal: Sequence[int]) -> str | None:
-        """Returns the message of a turn; None if the class writes none."""
-
-    def refusal(self, tried: int, tries: int) -> str | None:
-        """Returns the message after a reply without a legal action; None for GameSpiel's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +49,7 @@ class GameSpec:
         fixed_names: Whether an action's name depends only on seat and id, so that names can be kept.
         typed: Parameters of which only the type is checked: that of the one value in ``allowed``.
         numbered_names: Whether every action's name begins with its id and " - ", as "12 - 24/22 13/11".
-        agent: Upstream's own class, if the texts are upstream's; see ``game_gym.upstream_texts``.
+        agent: A ``game_gym.upstream_texts.Words``, if the texts are upstream's.
         name_chance: (state, outcome) to the name of a chance outcome in transcripts and replays; None for
             OpenSpiel's.
         show: A state to the text of all of it, every seat's cards included, as replays have it; None for
@@ -91,7 +78,7 @@ class GameSpec:
     fixed_names: bool = False
     typed: frozenset[str] = frozenset()
     numbered_names: bool = False
-    agent: UpstreamAgent | None = None
+    agent: Any = None
     name_chance: Callable[[State, int], str] | None = None
     show: Callable[[State], str] | None = None
     may_strand: Callable[[Params], bool] = lambda params: False

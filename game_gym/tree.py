@@ -167,25 +167,6 @@ class GameTree:
     first_edges: Whole
     levels: tuple[slice, ...]
 
-    def find(self, history: Sequence[int]) -> int:
-        """Returns the node of a history.
-
-        Raises:
-            KeyError: there is no such history.
-        """
-        node = 0
-        for action in history:
-            node = int(self.children[self.find_edge(node, action)])
-        return node
-
-    def find_edge(self, node: int, action: int) -> int:
-        """Returns the edge of an action from a node; ``KeyError`` if there is none."""
-        start, end = self.first_edges[node], self.first_edges[node + 1]
-        matches = np.flatnonzero(self.actions[start:end] == action)
-        if not len(matches):
-            raise KeyError((node, action))
-        return int(start + matches[0])
-
     def find_turns(self, history: Iterable[int], seat: int) -> tuple[list[int], list[int], int]:
         """Returns a seat's turns in a game, and the node where it ends.
 
@@ -201,7 +182,11 @@ class GameTree:
         """
         states, places, node = list[int](), list[int](), 0
         for action in history:
-            edge = self.find_edge(node, action)
+            start, end = self.first_edges[node : node + 2]
+            matches = np.flatnonzero(self.actions[start:end] == action)
+            if not len(matches):
+                raise KeyError((node, action))
+            edge = start + matches[0]
             if self.movers[node] == seat:
                 states.append(int(self.state_of[node]))
                 places.append(int(self.places[edge]))
@@ -341,11 +326,6 @@ class GameTree:
         lengths = np.repeat(np.arange(len(self.levels)), [level.stop - level.start for level in self.levels])
         nodes = np.flatnonzero(self.state_of >= 0)
         return bool((lengths[self.first_nodes][self.state_of[nodes]] == lengths[nodes]).all())
-
-    def score_policies(self, tables: Sequence[Table]) -> tuple[float, float]:
-        """Returns both seats' exact expected scores, one policy per seat."""
-        edges = self.edge_probabilities(tables)
-        return float(self.back_up(edges, 0)[0]), float(self.back_up(edges, 1)[0])
 
     def tabulate(
         self, policy: Policy, conversing: bool = False, numbers: Iterable[int] | None = None
@@ -491,14 +471,14 @@ def _build_tree(
     del numbers
     # The walk went depth first. Nodes are sorted by length here, and edges by the nodes they lead from.
     order = np.argsort(np.asarray(depths), kind="stable").astype(np.int32)
-    rank = _invert(order)
+    rank = np.argsort(order).astype(np.int32)
     sources = rank[np.asarray(parents, dtype=np.int32)]
     by_source = np.lexsort((np.asarray(places), sources)).astype(np.int32)
     bounds = np.searchsorted(np.asarray(depths)[order], np.arange(max(depths) + 2)).tolist()
     outcome = np.asarray(end_of)[order]
     parents_of, actions_of = sources[by_source], np.asarray(actions)[by_source]
     firsts = rank[np.asarray(first_nodes)]
-    entering = np.concatenate([[0], _invert(by_source)[np.asarray(found_by)[order[1:]]]]).astype(np.int32)
+    entering = np.concatenate([[0], np.argsort(by_source)[np.asarray(found_by)[order[1:]]]]).astype(np.int32)
 
     def write(state: State, seat: int, turns: list[tuple[str, str]]) -> str:
         if conversation is not None:
@@ -526,10 +506,3 @@ def _build_tree(
         first_edges=np.searchsorted(parents_of, np.arange(len(order) + 1)),
         levels=tuple(slice(start, end) for start, end in pairwise(bounds)),
     )
-
-
-def _invert(order: NDArray[Any]) -> NDArray[Any]:
-    """Returns the place of each index in a permutation."""
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order), dtype=order.dtype)
-    return places

@@ -1,25 +1,21 @@
-"""The backends that play games, one per file; the environment sees only ``game_gym.backends.base``."""
+"""The backends that play games, one per file, with the same methods: see ``game_gym.backends.base``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from game_gym.backends.affinetes import AffinetesBackend
-from game_gym.backends.base import Ending, GameBackend, GameTurn
+from game_gym.backends.base import Ending, GameTurn
 from game_gym.backends.local import LocalBackend
 from task_gym.arguments import check_backend
 from task_gym.remote import connect, read_settings
 from task_gym.remote.settings import refuse_settings
 
+GameBackend: TypeAlias = LocalBackend | AffinetesBackend
 
-def make_backend(
-    name: str,
-    seeding: str,
-    rules: bool,
-    server: Mapping[str, Any] = MappingProxyType({}),
-) -> GameBackend:
+
+def make_backend(name: str, seeding: str, rules: bool, server: Mapping[str, Any]) -> GameBackend:
     """Returns a new backend of this name; see ``LocalBackend`` for the other arguments.
 
     Args:
@@ -38,11 +34,4 @@ def make_backend(
     return AffinetesBackend(connect(read_settings(server, "game")), seeding, rules)
 
 
-__all__ = [
-    "AffinetesBackend",
-    "Ending",
-    "GameBackend",
-    "GameTurn",
-    "LocalBackend",
-    "make_backend",
-]
+__all__ = ["AffinetesBackend", "Ending", "GameBackend", "GameTurn", "LocalBackend", "make_backend"]

@@ -1,12 +1,22 @@
-"""The interface between the environment and a backend."""
+"""The parts of the interface between the environment and a backend.
+
+A backend plays chance, opponents and everything between two turns of the caller. The environment counts
+turns and illegal actions itself. It calls ``start``, then ``play`` once per legal action until a turn has an
+ending. ``forfeit`` or ``cut`` may come in place of a ``play``; after a cut the last turn's text and legal
+actions stay shown. ``start`` may come at any time; it abandons the episode before. The environment never
+changes a turn.
+
+The same task, seed, opponent and actions must give the same turns, because a copy of an environment plays its
+episode again, and compares ``history``; that is None if a backend cannot know it. A failure of the backend
+itself, such as a lost connection, is a turn whose ending has the result "fault" and the score None. An
+exception out of ``start`` or ``play`` goes to the caller, and no episode is under way then.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from game_gym.spec import State
-from game_gym.task import Task
 from task_gym.contract import ending_info
 
 OBSERVATION_LENGTH = 65536
@@ -66,67 +76,3 @@ class GameTurn:
     reward: float
     ending: Ending | None
     opponent_illegal: int | None = None
-
-
-class GameBackend(Protocol):
-    """Plays episodes: chance, opponents and everything between two turns of the caller.
-
-    The environment counts turns and illegal actions itself. It calls ``start``, then ``play`` once per legal
-    action until a turn has an ending. ``forfeit`` or ``cut`` may come in place of a ``play``. ``start`` may
-    come at any time; it abandons the episode before. The environment never changes a turn.
-
-    The same task, seed, opponent and actions must give the same turns, because a copy of an environment plays
-    its episode again. A failure of the backend itself, such as a lost connection, is a turn whose ending has
-    the result "fault" and the score None. An exception out of ``start`` or ``play`` goes to the caller, and
-    no episode is under way then.
-    """
-
-    @property
-    def state(self) -> State:
-        """The live ``pyspiel.State``; None before the first episode, and always in a remote backend.
-
-        Wrappers and agents that read the state, as ``TensorObservation`` does, need a local backend.
-        """
-
-    @property
-    def playing(self) -> str:
-        """The opponent of this episode, or its stand-in; the name asked for if the backend knows no other.
-
-        It is read after every ``start``.
-        """
-
-    def start(self, task: Task, seed: int, opponent: str, seat: int | None = None) -> GameTurn:
-        """Begins an episode and plays up to the caller's first turn, or to the end if there is none.
-
-        Args:
-            task: The game with its parameters; its ``task_id`` is None if the game was named.
-            seed: 0 … ``task_gym.seeding.SEED_LIMIT`` - 1.
-            opponent: A name that ``task_gym.opponents`` knows, with its argument, or "open".
-            seat: The caller's seat; None for the one that the seed gives. Only local backends take one.
-        """
-
-    def play(self, action: int) -> GameTurn:
-        """Makes a move and plays up to the caller's next turn, or to the end.
-
-        Args:
-            action: One of the last turn's ``legal``.
-        """
-
-    def forfeit(self) -> GameTurn:
-        """Gives the game up for the seat to move, after too many illegal actions.
-
-        Returns:
-            The closing turn.
-        """
-
-    def cut(self) -> Ending:
-        """Stops a game that could have gone on; the last turn's text and legal actions stay shown."""
-
-    def history(self) -> list[int] | None:
-        """Returns every action so far, by chance and opponents too; None if the backend cannot know them.
-
-        A copy of an environment compares it after playing the episode again. None is compared with nothing.
-        """
-
-    def close(self) -> None:
-        """Frees what the backend has elsewhere. It may be used again."""

@@ -11,8 +11,7 @@ import pyspiel
 
 from game_gym.opponents.mcts import check_search, name_search, random_where_simultaneous, read_budget
 from game_gym.opponents.search_processes import choose
-from game_gym.spec import State
-from game_gym.worlds import DRAWN, draw_world, has_worlds
+from game_gym.spec import Game, State
 from task_gym.errors import OpponentError
 from task_gym.opponents import Seating, SeatView, register_opponent
 
@@ -20,6 +19,15 @@ EXPLORATION = 0.7
 """Exploration, in units of the range of the returns met.
 
 It is the paper's constant for returns in [0, 1], and upstream's 1.414 for returns in [-1, 1].
+"""
+
+DRAWN = ("bargaining", "bridge", "gin_rummy", "hearts", "kuhn_poker", "leduc_poker", "universal_poker")
+"""The games for which worlds can be drawn.
+
+OpenSpiel draws them for ten games in which players move one at a time. A draw counts if its distribution
+follows only from what the seat knows. Three games are left out, because their worlds keep what the seat
+cannot see: in euchre the cards that nobody was dealt and the dealer's discard, in oh_hell the cards that
+nobody was dealt, and in colored_trails the offer of the other proposer.
 """
 
 Key = Callable[[State, int], str]
@@ -39,7 +47,7 @@ class IsmctsOpponent:
 
     Its limits: it ignores what the others' moves say about their cards, assumes that they search as it does,
     and does not bluff on purpose. With hidden cards it settles on one move, even if a mixture is best. It
-    needs games for which OpenSpiel draws worlds soundly (``game_gym.worlds``), and takes a few times as
+    needs games for which OpenSpiel draws worlds soundly (``DRAWN``), and takes a few times as
     long as ``mcts`` with the same budget. In bridge a world takes a good part of a second, because every deal
     is solved: give it a small budget there.
     """
@@ -213,6 +221,32 @@ def _key_of(kind: pyspiel.GameType) -> Key:
     if kind.provides_information_state_string:
         return lambda state, player: str(state.information_state_string(player))
     return lambda state, player: str(state.observation_string(player))
+
+
+def has_worlds(game: Game) -> bool:
+    """Returns whether ``draw_world`` can draw for this game's states."""
+    name = game.get_type().short_name
+    if name == "bargaining":  # the draw takes every chance outcome to be the first one: no early end
+        return bool(game.get_parameters()["prob_end"] == 0)
+    if name == "universal_poker":  # with more players the draw ends the process
+        return bool(game.num_players() == 2)
+    return name in DRAWN
+
+
+def draw_world(state: State, seat: int, uniform: Callable[[], float]) -> State:
+    """Draws a world, a state in which ``seat`` has seen the same; the rest does not depend on the true state.
+
+    The draw ignores what the others' moves say about their cards; in hearts even that one of them could not
+    follow suit. In gin_rummy the draw shuffles from the true order of the cards. Equal random numbers can
+    then give different worlds for two states that the seat cannot tell apart, but the distribution is the
+    same.
+
+    Args:
+        state: A state of a game for which ``has_worlds`` is true, with ``seat`` to move.
+        seat: The seat whose knowledge is kept.
+        uniform: Draws from [0, 1).
+    """
+    return state.resample_from_infostate(seat, uniform)
 
 
 def _check_hidden(seating: Seating) -> None:

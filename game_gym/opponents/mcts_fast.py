@@ -55,7 +55,7 @@ class FastMctsOpponent:
 
     def act(self, view: SeatView) -> int:
         """Returns the move that the search visited most, or proved best."""
-        from game_gym.opponents.fast.noise import make_noise
+        from game_gym.opponents.fast.rules import make_noise
 
         start, budget = self._rules.read(view.state), self._budget
         try:

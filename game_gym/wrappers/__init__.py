@@ -6,10 +6,4 @@ from game_gym.wrappers.raw_returns import RawReturns
 from game_gym.wrappers.tensor import TensorObservation
 from game_gym.wrappers.upstream_layout import UpstreamLayout
 
-__all__ = [
-    "EvaluateConversation",
-    "MixedOpponents",
-    "RawReturns",
-    "TensorObservation",
-    "UpstreamLayout",
-]
+__all__ = ["EvaluateConversation", "MixedOpponents", "RawReturns", "TensorObservation", "UpstreamLayout"]

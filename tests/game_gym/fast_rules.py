@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from game_gym.opponents.fast.noise import make_noise
-from game_gym.opponents.fast.rules import ENDED
+from game_gym.opponents.fast.rules import ENDED, make_noise
 
 Choice = Callable[[Any, random.Random], int]
 """(state, generator) -> one of its legal actions"""
@@ -34,9 +33,9 @@ def compare(rules: ModuleType, compiled: Any, state: Any) -> None:
     A search may begin anywhere: a state that is read equals the one that was played.
     """
     assert np.array_equal(compiled, rules.read(state)), str(state)
-    assert int(rules.player(compiled)) == state.current_player(), str(state)
+    assert compiled[rules.PLAYER] == state.current_player(), str(state)
     if state.is_terminal():
-        assert int(rules.player(compiled)) == ENDED == int(pyspiel.PlayerId.TERMINAL)
+        assert compiled[rules.PLAYER] == ENDED == int(pyspiel.PlayerId.TERMINAL)
         assert rules.result(compiled) == state.returns()[0] == -state.returns()[1]
     else:
         assert list_legal(rules, compiled) == state.legal_actions(), str(state)

@@ -213,9 +213,10 @@ def test_equal_positions_are_one_node_where_nothing_is_hidden() -> None:
     game = find_variant(game="tic_tac_toe")
     tree = build_tree(game, False, merge=True)
     assert len(tree.movers) == 5478 and len(tree.parents) > 5477
-    assert tree.find([4, 0, 8]) == tree.find([8, 0, 4]) != tree.find([0, 4, 8])
+    one, same, other = (tree.find_turns(moves, 0)[2] for moves in ([4, 0, 8], [8, 0, 4], [0, 4, 8]))
+    assert one == same != other
     with pytest.raises(KeyError):
-        tree.find([4, 4])
+        tree.find_turns([4, 4], 0)
     check_size(game, 5478)
     result = evaluate(game, uniform, rules=False)
     assert result.self_value == pytest.approx(737 / 1260 - 121 / 420, abs=1e-12)
@@ -281,6 +282,11 @@ def draw_table(tree: GameTree, seed: int) -> list[list[float]]:
     return [rng.dirichlet(np.ones(len(state.legal))).tolist() for state in tree.states]
 
 
+def find_score(tree: GameTree, tables: Sequence[Table], seat: int) -> float:
+    """Returns a seat's exact expected score."""
+    return float(tree.back_up(tree.edge_probabilities(tables), seat)[0])
+
+
 def average_estimates(estimator: Estimator, tables: Sequence[Table]) -> tuple[float, float, float]:
     """Returns the exact mean and variance of an estimator, and the variance of the plain score.
 
@@ -301,7 +307,7 @@ def test_the_sum_over_all_histories_is_the_exact_value(trees: dict[str, GameTree
     """Both seats, each policy known or not: probability times estimate sums to the exact value, to 1e-12."""
     tree = trees[game]
     tables = [draw_table(tree, 1), draw_table(tree, 2)]
-    values = tree.score_policies(tables)
+    values = [find_score(tree, tables, seat) for seat in (0, 1)]
     for seat, blind, *known in itertools.product((0, 1), (False, True), (False, True), (False, True)):
         policies = [table if is_known else None for table, is_known in zip(tables, known, strict=True)]
         estimator = make_estimator(tree, seat, policies, blind=blind)
@@ -362,7 +368,7 @@ def test_a_best_response_is_estimated_without_variance(trees: dict[str, GameTree
     tables = assume_policies(tree, policies)
     best = evaluate(tree.variant, uniform, rules=False).best  # against uniform play
     responding = assume_policies(tree, [None, tree.tabulate(uniform)])
-    assert tree.score_policies(responding)[0] == pytest.approx(best[0] / 26 + 1 / 2, abs=1e-12)
+    assert find_score(tree, responding, 0) == pytest.approx(best[0] / 26 + 1 / 2, abs=1e-12)
     mean, variance, plain = average_estimates(make_estimator(tree, seat, policies, blind=False), tables)
-    assert mean == pytest.approx(tree.score_policies(tables)[seat], abs=1e-12)
+    assert mean == pytest.approx(find_score(tree, tables, seat), abs=1e-12)
     assert variance < 1e-20 < plain

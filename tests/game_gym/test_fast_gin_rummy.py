@@ -13,8 +13,7 @@ pytest.importorskip("numba")
 
 from game_gym.games.gin_rummy import SPEC
 from game_gym.opponents.fast import gin_rummy
-from game_gym.opponents.fast.noise import make_noise
-from game_gym.opponents.fast.rules import ENDED
+from game_gym.opponents.fast.rules import ENDED, make_noise
 from game_gym.opponents.fast.tree import load_search
 from game_gym.spec import load_variant
 from tests.game_gym.fast_rules import check_draws, check_game, compare
@@ -103,7 +102,7 @@ def test_a_search_goes_on_where_a_hand_is_left_without_a_discard() -> None:
     gin_rummy.apply(compiled, KNOCK)
     state.apply_action(KNOCK)
     assert state.legal_actions() == [] and not state.is_terminal()
-    assert gin_rummy.player(compiled) == ENDED and gin_rummy.result(compiled) == state.returns()[0] == 0.0
+    assert compiled[gin_rummy.PLAYER] == ENDED and gin_rummy.result(compiled) == state.returns()[0] == 0.0
     assert np.array_equal(compiled, gin_rummy.read(state))
 
 

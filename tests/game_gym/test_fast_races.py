@@ -36,7 +36,7 @@ def play(game: Any, moves: str) -> tuple[Any, Any]:
 def count_refused(state: Any, compiled: Any) -> int:
     """Returns how many walls would overlap none, but cut a pawn off."""
     names = [state.action_to_string(action) for action in list_legal(quoridor, compiled)]
-    free = sum(int(word).bit_count() for word in compiled[9:11].view(np.uint64))
+    free = sum(int(word).bit_count() for word in compiled[quoridor._FREE :][:2].view(np.uint64))
     return free - sum(name[-1] in "hv" for name in names)
 
 
@@ -72,7 +72,7 @@ def test_games_full_of_walls_are_the_same(size: int) -> None:
     # Every move is a wall while one is left, so most checks that a pawn keeps a way are made.
     for seed in range(12):
         _, compiled = place_walls(load(size, 12), seed, 40)
-        assert sum(int(word).bit_count() for word in compiled[7:9].view(np.uint64)) >= 8  # walls
+        assert 24 - compiled[quoridor._LEFT :][:2].sum() >= 8  # walls
 
 
 def test_draws_are_uniform_at_the_opening_and_for_a_seat_without_walls() -> None:

@@ -22,8 +22,7 @@ from numba import njit
 
 from game_gym.games import DECLARED
 from game_gym.opponents.fast import othello, tree
-from game_gym.opponents.fast.noise import draw_below, make_noise
-from game_gym.opponents.fast.rules import CHANCE, ENDED
+from game_gym.opponents.fast.rules import CHANCE, ENDED, draw_below, make_noise
 from game_gym.opponents.mcts_fast import GAMES
 from game_gym.spec import Variant
 from task_gym.errors import OpponentError
@@ -179,11 +178,7 @@ STATE = 11
 """The seat to move, chance or the end; what was chosen or is paid; six returns; three chances in eight."""
 
 ACTIONS = 3
-
-
-@njit
-def player(state: Any) -> Any:
-    return state[0]
+PLAYER = 0
 
 
 @njit

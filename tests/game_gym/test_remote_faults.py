@@ -152,7 +152,7 @@ def test_a_fault_in_a_step_ends_the_episode_and_the_next_is_clean(
 
 
 def test_a_response_without_an_end_is_given_up(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("task_gym.remote.bounds.MOST", 2000)  # the stub's own responses have about 500 bytes
+    monkeypatch.setattr("task_gym.remote.client.MOST", 2000)  # the stub's own responses have about 500 bytes
     env = remote(stub)
     stub.faults = [None, result({**opened("e1"), "observation": "x" * 2000})]
     assert "sent more than 2000 bytes" in play(env)[3]["fault"]

@@ -10,8 +10,8 @@ import pytest
 
 from game_gym.games import DECLARED, find_game
 from game_gym.opponents import ismcts
+from game_gym.opponents.ismcts import draw_world, has_worlds
 from game_gym.spec import State, Variant, load_quietly
-from game_gym.worlds import draw_world, has_worlds
 from task_gym.opponents import make_opponent
 from tests.game_gym.gin_rummy_play import KNOCK, choose_melds, three_melds_of_three
 from tests.game_gym.play import load, make, reach, see, turns

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from game_gym.opponents.fast.noise import draw_below
-from game_gym.opponents.fast.rules import CHANCE, ENDED
-from game_gym.opponents.fast.words import count_bits, find_lowest, pick_bit
+from game_gym.opponents.fast.rules import CHANCE, ENDED, count_bits, draw_below, find_lowest, pick_bit
 
 STATE = 65
 """Both seats' checkers on each place, 25 numbers each; then the numbers that the constants below name."""
@@ -27,7 +25,7 @@ ACTIONS = 450
 _OWN = 50  # the places that a seat has checkers on: a word per seat
 _BLOCKED = 52  # the points that hold two or more of the other's checkers, numbered as the seat does
 _OFF = 54  # the checkers that a seat has borne off
-_PLAYER = 56  # what ``player`` returns
+PLAYER = 56
 _SEAT = 57  # the seat that moves, or moved last
 _LOW, _HIGH = 58, 59  # the dice, 0 before the roll
 _AGAIN = 60  # whether this is the second half of a double
@@ -70,7 +68,7 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
             if place < _BAR:
                 compiled[_BLOCKED + 1 - seat] |= (checkers > 1) << (23 - place)
     movers = [move.player for move in state.full_history()]
-    compiled[_PLAYER] = player = ENDED if state.is_terminal() else state.current_player()
+    compiled[PLAYER] = player = ENDED if state.is_terminal() else state.current_player()
     compiled[_SEAT] = player if player >= 0 else max(int(previous), 0)
     compiled[_LOW], compiled[_HIGH] = (int(die) for die in dice or "00")
     compiled[_AGAIN] = int(again)
@@ -153,11 +151,6 @@ def _list(state, actions):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def player(state):  # type: ignore[no-untyped-def]
-    return state[_PLAYER]
-
-
-@njit(cache=True, nogil=True)
 def _outcomes(state):  # type: ignore[no-untyped-def]
     """Returns how many outcomes a roll has: the first is no double."""
     return 30 if state[_TURNS] < 0 else 36
@@ -165,9 +158,9 @@ def _outcomes(state):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def legal(state, actions):  # type: ignore[no-untyped-def]
-    if state[_PLAYER] == ENDED:
+    if state[PLAYER] == ENDED:
         return 0
-    if state[_PLAYER] == CHANCE:
+    if state[PLAYER] == CHANCE:
         for outcome in range(_outcomes(state)):
             actions[outcome] = outcome
         return _outcomes(state)
@@ -178,7 +171,7 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def draw(state, actions, noise):  # type: ignore[no-untyped-def]
-    if state[_PLAYER] == CHANCE:
+    if state[PLAYER] == CHANCE:
         return draw_below(noise, _outcomes(state))
     seat, low, high = state[_SEAT], state[_LOW], state[_HIGH]
     places, blocked = state[_OWN + seat], state[_BLOCKED + seat]
@@ -244,7 +237,7 @@ def _move(state, seat, place, die):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def apply(state, action):  # type: ignore[no-untyped-def]
-    if state[_PLAYER] == CHANCE:
+    if state[PLAYER] == CHANCE:
         if state[_TURNS] < 0:
             state[_TURNS] = 0
             seat = action & 1
@@ -252,7 +245,7 @@ def apply(state, action):  # type: ignore[no-untyped-def]
             seat = 1 - state[_SEAT]
         roll = action >> 1 if action < 30 else action - 15
         state[_LOW], state[_HIGH] = _ROLLS[roll, 0], _ROLLS[roll, 1]
-        state[_SEAT] = state[_PLAYER] = seat
+        state[_SEAT] = state[PLAYER] = seat
         return
     seat, die, other = state[_SEAT], state[_HIGH], state[_LOW]
     if action >= _LOW_FIRST:
@@ -268,9 +261,9 @@ def apply(state, action):  # type: ignore[no-untyped-def]
         state[_AGAIN] = 1
     else:
         state[_AGAIN] = state[_LOW] = state[_HIGH] = 0
-        state[_PLAYER] = CHANCE
+        state[PLAYER] = CHANCE
     if state[_OFF + seat] == _CHECKERS or state[_TURNS] > state[_MOST_TURNS]:
-        state[_PLAYER] = ENDED
+        state[PLAYER] = ENDED
 
 
 @njit(cache=True, nogil=True)

@@ -17,9 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from game_gym.opponents.fast.noise import draw_below
-from game_gym.opponents.fast.rules import ENDED
-from game_gym.opponents.fast.words import count_bits, pick_bit
+from game_gym.opponents.fast.rules import ENDED, count_bits, draw_below, pick_bit
 
 STATE = 13
 """The pieces of the first seat (o), those of the second, and the numbers below.
@@ -30,7 +28,7 @@ The state includes the moves of the seat to move: ``apply`` has to find out whet
 
 # The kings of both seats; the seat to move or ``ENDED``; moves in a row without a capture; the first seat's
 # return, 0 before the end.
-_KINGS, _SEAT, _QUIET, _RETURN = 2, 3, 4, 5
+_KINGS, PLAYER, _QUIET, _RETURN = 2, 3, 4, 5
 # 1 if the moves are jumps; the pieces that can move up-left, and after them those of the other directions.
 _JUMPS, _MOVES = 6, 7
 # Half the columns; all squares.
@@ -82,9 +80,9 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
             break
         compiled[_QUIET] += 1
     if state.is_terminal():
-        compiled[_SEAT], compiled[_RETURN] = ENDED, state.returns()[0]
+        compiled[PLAYER], compiled[_RETURN] = ENDED, state.returns()[0]
         return compiled
-    seat = compiled[_SEAT] = state.current_player()
+    seat = compiled[PLAYER] = state.current_player()
     if moves and moves[-1].player == seat:
         square, direction = moves[-1].action // 8, moves[-1].action // 2 % 4
         bit = _BITS[columns // 2, square] + 2 * _step(compiled, direction)
@@ -137,13 +135,8 @@ def _write_moves(state, seat):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def player(state):  # type: ignore[no-untyped-def]
-    return state[_SEAT]
-
-
-@njit(cache=True, nogil=True)
 def legal(state, actions):  # type: ignore[no-untyped-def]
-    if state[_SEAT] == ENDED:
+    if state[PLAYER] == ENDED:
         return 0
     count = 0
     for bit in range(64):
@@ -171,7 +164,7 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def apply(state, action):  # type: ignore[no-untyped-def]
-    seat = state[_SEAT]
+    seat = state[PLAYER]
     bit, step = _BITS[state[_HALF], action >> 3], _step(state, (action >> 1) & 3)
     jumps = action & 1
     start, end = np.int64(1) << bit, np.int64(1) << (bit + step + step * jumps)
@@ -192,13 +185,13 @@ def apply(state, action):  # type: ignore[no-untyped-def]
         state[_KINGS] = kings
         state[_QUIET] += 1
     if state[_QUIET] < _MOST_QUIET and _write_moves(state, 1 - seat):
-        state[_SEAT] = 1 - seat
+        state[PLAYER] = 1 - seat
         return
     if state[_QUIET] < _MOST_QUIET:
         state[_RETURN] = 1 - 2 * seat
     else:
         state[_JUMPS : _MOVES + 4] = 0
-    state[_SEAT] = ENDED
+    state[PLAYER] = ENDED
 
 
 @njit(cache=True, nogil=True)

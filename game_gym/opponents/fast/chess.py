@@ -31,13 +31,20 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from game_gym.opponents.fast.noise import draw_below, mix
-from game_gym.opponents.fast.rules import ENDED
-from game_gym.opponents.fast.words import count_bits, find_highest, find_lowest, pick_bit, swap_bytes
+from game_gym.opponents.fast.rules import (
+    ENDED,
+    count_bits,
+    draw_below,
+    find_highest,
+    find_lowest,
+    mix,
+    pick_bit,
+    swap_bytes,
+)
 
 _OWN, _OTHER = 0, 1
 _PAWNS, _KNIGHTS, _BISHOPS, _ROOKS, _QUEENS, _KINGS = range(2, 8)
-_SEAT, _CASTLING, _EN_PASSANT, _QUIET, _CHECKED, _RESULT, _HASH, _COUNT, _HASHES = range(8, 17)
+PLAYER, _CASTLING, _EN_PASSANT, _QUIET, _CHECKED, _RESULT, _HASH, _COUNT, _HASHES = range(8, 17)
 
 _QUIET_LIMIT = 100
 
@@ -253,13 +260,8 @@ def _can_move(state):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def player(state):  # type: ignore[no-untyped-def]
-    return state[_SEAT]
-
-
-@njit(cache=True, nogil=True)
 def legal(state, actions):  # type: ignore[no-untyped-def]
-    if state[_SEAT] == ENDED:
+    if state[PLAYER] == ENDED:
         return 0
     mover_pieces, pawns, count = np.uint64(state[_OWN]), np.uint64(state[_PAWNS]), 0
     for place in range(64):  # in the order of the actions: file by file
@@ -403,7 +405,7 @@ def _decode(action):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _castle(state, left, view):  # type: ignore[no-untyped-def]
     """Moves the mover's king and rook; returns the squares that change, and how the hash does."""
-    seat, king = state[_SEAT], 2 if left else 6
+    seat, king = state[PLAYER], 2 if left else 6
     rook, corner = (3, 0) if left else (5, 7)
     kings, rooks = _bit(4) | _bit(king), _bit(rook) | _bit(corner)
     state[_KINGS] ^= np.int64(kings)
@@ -415,7 +417,7 @@ def _castle(state, left, view):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def apply(state, action):  # type: ignore[no-untyped-def]
-    seat, mover_pieces, other = state[_SEAT], np.uint64(state[_OWN]), np.uint64(state[_OTHER])
+    seat, mover_pieces, other = state[PLAYER], np.uint64(state[_OWN]), np.uint64(state[_OTHER])
     view = 0 if seat == 1 else 56  # the hash has the squares as white sees them
     placed, rights = np.uint64(state[_HASH]), state[_CASTLING]
     quiet, passing = True, np.uint64(0)
@@ -462,7 +464,7 @@ def apply(state, action):  # type: ignore[no-untyped-def]
     for one in range(_PAWNS, _KINGS + 1):
         state[one] = np.int64(swap_bytes(np.uint64(state[one])))
     state[_OWN], state[_OTHER] = np.int64(swap_bytes(other)), np.int64(swap_bytes(mover_pieces))
-    state[_SEAT], state[_HASH] = 1 - seat, np.int64(placed)
+    state[PLAYER], state[_HASH] = 1 - seat, np.int64(placed)
     state[_CASTLING] = (rights >> 2) | ((rights & 3) << 2)
     state[_EN_PASSANT] = np.int64(swap_bytes(passing))
     if quiet:
@@ -483,7 +485,7 @@ def _arrive(state):  # type: ignore[no-untyped-def]
     state[_COUNT] = count + 1
     state[_CHECKED] = 0
     if not (state[_PAWNS] | state[_ROOKS] | state[_QUEENS]) and not _can_mate(state):
-        state[_SEAT] = ENDED
+        state[PLAYER] = ENDED
         return
     earlier, place = 0, _HASHES + count - 4
     while place >= _HASHES:
@@ -491,17 +493,17 @@ def _arrive(state):  # type: ignore[no-untyped-def]
             earlier += 1
         place -= 2
     if earlier >= 2:
-        state[_SEAT] = ENDED
+        state[PLAYER] = ENDED
         return
     king = find_lowest(mover_pieces & np.uint64(state[_KINGS]))
     if _is_attacked(state, king, mover_pieces | other, other):
         state[_CHECKED] = 1
     if not _can_move(state):
         if state[_CHECKED]:
-            state[_RESULT] = 1 if state[_SEAT] == 1 else -1
-        state[_SEAT] = ENDED
+            state[_RESULT] = 1 if state[PLAYER] == 1 else -1
+        state[PLAYER] = ENDED
     elif state[_QUIET] >= _QUIET_LIMIT:
-        state[_SEAT] = ENDED
+        state[PLAYER] = ENDED
 
 
 @njit(cache=True, nogil=True)
@@ -527,8 +529,8 @@ def _replay(state, actions):  # type: ignore[no-untyped-def]
     for square in range(64):
         for seat in range(2):
             for kind in range(_PAWNS, _KINGS + 1):
-                mine = seat == state[_SEAT]
-                view = 0 if state[_SEAT] == 1 else 56
+                mine = seat == state[PLAYER]
+                view = 0 if state[PLAYER] == 1 else 56
                 if state[_OWN if mine else _OTHER] & state[kind] & np.int64(_bit(square)):
                     state[_HASH] ^= np.int64(_key(seat, kind, square ^ view))
     _arrive(state)
@@ -554,7 +556,7 @@ def _read_start(fen: str) -> npt.NDArray[np.int64]:
     words = [sum(1 << square for square, mark in enumerate(view) if mark in marks) for marks in _MARKS]
     compiled = np.zeros(STATE, dtype=np.int64)
     compiled[: _KINGS + 1] = np.array(words, dtype=np.uint64).view(np.int64)
-    compiled[_SEAT], compiled[_QUIET] = seat, int(quiet)
+    compiled[PLAYER], compiled[_QUIET] = seat, int(quiet)
     compiled[_CASTLING] = sum(1 << place for place, mark in enumerate("QKqk") if mark in castling)
     compiled[_EN_PASSANT] = 0 if passing == "-" else 1 << (40 + "abcdefgh".index(passing[0]))
     return compiled

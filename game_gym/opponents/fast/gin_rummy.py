@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from game_gym.opponents.fast.noise import draw_below
-from game_gym.opponents.fast.rules import CHANCE, ENDED
-from game_gym.opponents.fast.words import count_bits, find_highest, find_lowest
+from game_gym.opponents.fast.rules import CHANCE, ENDED, count_bits, draw_below, find_highest, find_lowest
 
 STATE = 21
 """The numbers that the constants below name."""
@@ -21,7 +19,7 @@ STATE = 21
 ACTIONS = 52
 """The cards that chance deals first. A seat has fewer actions: at most 24 melds are in eleven cards."""
 
-_PLAYER = 0  # what ``player`` returns
+PLAYER = 0
 _PHASE = 1
 _MOVED = 2  # the seat that moved last, or CHANCE; from a knock on, the seat that knocked
 _HANDS = 3  # the cards of each seat
@@ -87,7 +85,7 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     """
     params = state.get_game().get_parameters()
     compiled = np.zeros(STATE, dtype=np.int64)
-    compiled[_PLAYER] = compiled[_MOVED] = CHANCE
+    compiled[PLAYER] = compiled[_MOVED] = CHANCE
     compiled[_UPCARD] = compiled[_UPCARD_BEFORE] = -1
     compiled[_DECK] = (1 << 52) - 1
     compiled[_KNOCK], compiled[_HAND_SIZE] = params["knock_card"], params["hand_size"]
@@ -96,11 +94,6 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     for action in state.history():
         apply(compiled, action)
     return compiled
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def player(state):  # type: ignore[no-untyped-def]
-    return state[_PLAYER]
 
 
 # -- cards ---------------------------------------------------------------------------------------------------
@@ -297,7 +290,7 @@ def _list_cards(cards, actions):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def legal(state, actions):  # type: ignore[no-untyped-def]
-    phase, hand = state[_PHASE], state[_HANDS + max(state[_PLAYER], 0)]
+    phase, hand = state[_PHASE], state[_HANDS + max(state[PLAYER], 0)]
     if phase == _DEAL:
         return _list_cards(state[_DECK], actions)
     if phase == _FIRST_UPCARD:
@@ -342,7 +335,7 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
     if phase == _DISCARD:
         knocks = state[_DEADWOOD] <= state[_KNOCK]
         drawn = draw_below(noise, state[_HAND_SIZE] + 1 + knocks)
-        return _pick(state[_HANDS + state[_PLAYER]], drawn) if drawn <= state[_HAND_SIZE] else _KNOCKING
+        return _pick(state[_HANDS + state[PLAYER]], drawn) if drawn <= state[_HAND_SIZE] else _KNOCKING
     if phase == _DEAL:
         return _pick(state[_DECK], draw_below(noise, count_bits(state[_DECK])))
     return np.int64(actions[draw_below(noise, legal(state, actions))])
@@ -356,7 +349,7 @@ def apply(state, action):  # type: ignore[no-untyped-def]
     elif phase == _DRAW:
         state[_TAKEN] += 1
         if state[_TAKEN] == _MOST_TAKEN:
-            state[_PLAYER] = ENDED
+            state[PLAYER] = ENDED
         else:
             _take(state)
     elif phase == _DISCARD:
@@ -373,7 +366,7 @@ def apply(state, action):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, forceinline=True)
 def _take(state):  # type: ignore[no-untyped-def]
     """Draws the upcard."""
-    seat = state[_PLAYER]
+    seat = state[PLAYER]
     state[_UPCARD_BEFORE] = state[_UPCARD]
     state[_HANDS + seat] |= 1 << state[_UPCARD]
     state[_UPCARD] = -1
@@ -387,7 +380,7 @@ def _go_to_stock(state):  # type: ignore[no-untyped-def]
     """Lets chance draw the card."""
     state[_UPCARD_BEFORE] = state[_UPCARD]
     state[_UPCARD] = -1
-    state[_MOVED], state[_PLAYER] = state[_PLAYER], CHANCE
+    state[_MOVED], state[PLAYER] = state[PLAYER], CHANCE
     state[_PHASE] = _DEAL
 
 
@@ -399,7 +392,7 @@ def _deal(state, card):  # type: ignore[no-untyped-def]
         seat = state[_MOVED]
         state[_HANDS + seat] |= 1 << card
         state[_DEADWOOD] = _find_deadwood(state[_HANDS + seat])
-        state[_PLAYER], state[_MOVED] = seat, CHANCE
+        state[PLAYER], state[_MOVED] = seat, CHANCE
         state[_PHASE] = _DISCARD
     elif dealt == 2 * size:
         state[_UPCARD] = card
@@ -407,7 +400,7 @@ def _deal(state, card):  # type: ignore[no-untyped-def]
             # An ace asks for gin.
             value = _highest(1 << card)
             state[_KNOCK] = value if value > 1 else 0
-        state[_PLAYER] = 0
+        state[PLAYER] = 0
         state[_PHASE] = _FIRST_UPCARD
     else:
         state[_HANDS + dealt // size] |= 1 << card
@@ -415,14 +408,14 @@ def _deal(state, card):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _discard(state, card):  # type: ignore[no-untyped-def]
-    seat = state[_PLAYER]
+    seat = state[PLAYER]
     state[_HANDS + seat] &= ~(1 << card)
     state[_UPCARD] = card
     state[_DEADWOOD] = 0
-    state[_MOVED], state[_PLAYER] = seat, 1 - seat
+    state[_MOVED], state[PLAYER] = seat, 1 - seat
     repeated = card == state[_UPCARD_BEFORE]
     if repeated and state[_REPEATED]:
-        state[_PLAYER] = ENDED
+        state[PLAYER] = ENDED
         return
     state[_REPEATED] = repeated
     state[_PHASE] = _WALL if count_bits(state[_DECK]) == _WALL_STOCK else _DRAW
@@ -431,19 +424,19 @@ def _discard(state, card):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _knock(state):  # type: ignore[no-untyped-def]
     """Ends the draws. A hand from which nothing may be discarded has no legal action: no result."""
-    seat = state[_PLAYER]
+    seat = state[PLAYER]
     state[_DEADWOOD] = 0
     state[_KNOCKED] = 1
     state[_MOVED] = seat
     state[_PHASE] = _LAY
     if _find_discards(state[_HANDS + seat], state[_KNOCK]) == 0:
         state[_KNOCKED] = 0
-        state[_PLAYER] = ENDED
+        state[PLAYER] = ENDED
 
 
 @njit(cache=True, nogil=True)
 def _apply_other(state, action):  # type: ignore[no-untyped-def]
-    phase, seat = state[_PHASE], state[_PLAYER]
+    phase, seat = state[_PHASE], state[PLAYER]
     if phase == _FIRST_UPCARD:
         if action == _TAKE:
             _take(state)
@@ -451,14 +444,14 @@ def _apply_other(state, action):  # type: ignore[no-untyped-def]
             _go_to_stock(state)
         else:
             state[_PASSED] += 1
-            state[_MOVED], state[_PLAYER] = seat, 1 - seat
+            state[_MOVED], state[PLAYER] = seat, 1 - seat
     elif phase == _WALL:
         if action == _KNOCKING:
             state[_HANDS + seat] |= 1 << state[_UPCARD]
             state[_UPCARD] = -1
             _knock(state)
         else:
-            state[_PLAYER] = ENDED
+            state[PLAYER] = ENDED
     elif action >= _FIRST_MELD:
         meld = action - _FIRST_MELD
         state[_HANDS + seat] &= ~_CARDS_OF[meld]
@@ -471,10 +464,10 @@ def _apply_other(state, action):  # type: ignore[no-untyped-def]
     elif phase == _LAY:
         # Nothing is laid off on gin.
         state[_FINISHED] = state[_HANDS + seat] == 0
-        state[_PLAYER] = 1 - seat
+        state[PLAYER] = 1 - seat
         state[_PHASE] = _LAY_OFF
     elif state[_FINISHED]:
-        state[_PLAYER] = ENDED
+        state[PLAYER] = ENDED
     else:
         state[_FINISHED] = 1
 

@@ -10,18 +10,25 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from game_gym.opponents.fast.noise import draw_below
-from game_gym.opponents.fast.rules import ENDED
-from game_gym.opponents.fast.words import count_bits, pick_bit
+from game_gym.opponents.fast.rules import ENDED, count_bits, draw_below, pick_bit
 
 STATE = 3
 """The discs of the first seat (black), those of the second, and the seat to move or ``ENDED``."""
+
+PLAYER = 2
 
 ACTIONS = 64
 
 PASS = 64
 
-_NOT_LEFT, _NOT_RIGHT = np.uint64(0xFEFEFEFEFEFEFEFE), np.uint64(0x7F7F7F7F7F7F7F7F)
+_NOT_LEFT, _NOT_RIGHT, _ALL = 0xFEFEFEFEFEFEFEFE, 0x7F7F7F7F7F7F7F7F, 0xFFFFFFFFFFFFFFFF
+
+# By how many bits a direction and its opposite move discs, and the squares that each direction reaches:
+# right, left, down, up, down-right, up-left, down-left and up-right.
+_SIZES = np.array([1, 8, 9, 7], dtype=np.uint64)
+_KEPT = np.array(
+    [_NOT_LEFT, _NOT_RIGHT, _ALL, _ALL, _NOT_LEFT, _NOT_RIGHT, _NOT_RIGHT, _NOT_LEFT], dtype=np.uint64
+)
 
 
 def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -35,21 +42,8 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
 @njit(cache=True, nogil=True)
 def _shift(discs, direction):  # type: ignore[no-untyped-def]
     """Moves all discs by one square in one of eight directions; those at the edge leave the board."""
-    if direction == 0:
-        return (discs << np.uint64(1)) & _NOT_LEFT
-    if direction == 1:
-        return (discs >> np.uint64(1)) & _NOT_RIGHT
-    if direction == 2:
-        return discs << np.uint64(8)
-    if direction == 3:
-        return discs >> np.uint64(8)
-    if direction == 4:
-        return (discs << np.uint64(9)) & _NOT_LEFT
-    if direction == 5:
-        return (discs >> np.uint64(9)) & _NOT_RIGHT
-    if direction == 6:
-        return (discs << np.uint64(7)) & _NOT_RIGHT
-    return (discs >> np.uint64(7)) & _NOT_LEFT
+    size, kept = _SIZES[direction >> 1], _KEPT[direction]
+    return (discs >> size) & kept if direction & 1 else (discs << size) & kept
 
 
 @njit(cache=True, nogil=True)
@@ -78,19 +72,14 @@ def _find_turned(mover_discs, other, disc):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def player(state):  # type: ignore[no-untyped-def]
-    return state[2]
-
-
-@njit(cache=True, nogil=True)
 def _open(state):  # type: ignore[no-untyped-def]
-    seat = state[2]
+    seat = state[PLAYER]
     return _moves(np.uint64(state[seat]), np.uint64(state[1 - seat]))
 
 
 @njit(cache=True, nogil=True)
 def legal(state, actions):  # type: ignore[no-untyped-def]
-    if state[2] == ENDED:
+    if state[PLAYER] == ENDED:
         return 0
     squares, count = _open(state), 0
     for square in range(64):
@@ -114,7 +103,7 @@ def draw(state, actions, noise):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def apply(state, action):  # type: ignore[no-untyped-def]
-    seat = state[2]
+    seat = state[PLAYER]
     if action != PASS:
         mover_discs, other = np.uint64(state[seat]), np.uint64(state[1 - seat])
         disc = np.uint64(1) << np.uint64(action)
@@ -122,9 +111,9 @@ def apply(state, action):  # type: ignore[no-untyped-def]
         mover_discs, other = mover_discs | disc | turned, other & ~turned
         state[seat], state[1 - seat] = np.int64(mover_discs), np.int64(other)
         if _moves(mover_discs, other) == 0 and _moves(other, mover_discs) == 0:
-            state[2] = ENDED
+            state[PLAYER] = ENDED
             return
-    state[2] = 1 - seat
+    state[PLAYER] = 1 - seat
 
 
 @njit(cache=True, nogil=True)

@@ -23,27 +23,25 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from game_gym.opponents.fast.noise import draw_below, mix
-from game_gym.opponents.fast.rules import ENDED
+from game_gym.opponents.fast.rules import ENDED, draw_below, mix
 
-STATE = 99
+STATE = 96
 """The numbers below, then each square's open directions: bit ``d`` is direction ``d``."""
 
 ACTIONS = 133
 """Two walls at each of 64 corners, and at most five moves of a pawn."""
 
-_PLAYER = 0  # the seat to move or ENDED
+PLAYER = 0
 _PAWNS = 1  # the square of each seat's pawn
 _LEFT = 3  # walls that each seat has left
 _MADE = 5  # moves made
 _SIZE = 6
-_WALLS = 7  # corners with a wall: of orientation 0, of orientation 1
-_FREE = 9  # corners at which a wall would overlap none, by orientation
-_TOUCHED = 11  # corners that a wall's middle or end touches
-_RIGHT = 12  # squares open to the right: two words
-_DOWN = 14  # squares open downwards: two words
-_LIMIT = 16  # moves after which the game is drawn
-_OPEN = 18
+_FREE = 7  # corners at which a wall would overlap none: of orientation 0, of orientation 1
+_TOUCHED = 9  # corners that a wall's middle or end touches
+_RIGHT = 10  # squares open to the right: two words
+_DOWN = 12  # squares open downwards: two words
+_LIMIT = 14  # moves after which the game is drawn
+_OPEN = 15
 
 _PAWN_SPOTS = 128
 _SPOTS = 136
@@ -150,11 +148,6 @@ def _begin(state, size, walls):  # type: ignore[no-untyped-def]
                 state[_OPEN + square + 9] |= 1 << _UP
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def player(state):  # type: ignore[no-untyped-def]
-    return state[_PLAYER]
-
-
 # -- pawns ---------------------------------------------------------------------------------------------------
 
 
@@ -213,8 +206,6 @@ def _words(state):  # type: ignore[no-untyped-def]
         np.uint64(state[11]),
         np.uint64(state[12]),
         np.uint64(state[13]),
-        np.uint64(state[14]),
-        np.uint64(state[15]),
     )
 
 
@@ -236,56 +227,7 @@ def _fits(words, spot):  # type: ignore[no-untyped-def]
         second_end = (touched >> _ONE) | (_LEFT_CORNERS << last)
     # A wall cuts nothing off unless it joins two others, or one and the edge.
     joining = (first_end & second_end) | (touched & (first_end | second_end))
-    if not (joining >> corner) & _ONE:
-        return True
-    return not _closes(words, corner, upright) or _leaves_ways(words, corner, upright)
-
-
-@njit(cache=True, nogil=True)
-def _closes(words, corner, upright):  # type: ignore[no-untyped-def]
-    """Says whether a wall joins two places that other walls, or these and the edge, already connect."""
-    middle = _ONE << corner
-    last = words[_SIZE] - np.uint64(2)
-    if upright:
-        place, stride = corner >> np.uint64(3), np.uint64(8)
-    else:
-        place, stride = corner & np.uint64(7), _ONE
-    # An end at the edge is no corner: its word is 0.
-    first = middle >> stride if place != np.uint64(0) else np.uint64(0)
-    second = middle << stride if place != last else np.uint64(0)
-    touched = words[_TOUCHED]
-    if middle & touched:
-        group, at_edge = _find_connected(words, middle)
-        if (first | second) & group or (at_edge and (first == 0 or second == 0)):
-            return True
-    # Now the two ends; one of them at least is a corner.
-    start, other = (first, second) if first != 0 else (second, first)
-    if start & touched and (other == 0 or other & touched):
-        group, at_edge = _find_connected(words, start)
-        if other & group or (at_edge and other == 0):
-            return True
-    return False
-
-
-@njit(cache=True, nogil=True)
-def _find_connected(words, group):  # type: ignore[no-untyped-def]
-    """Returns the corners that walls connect with some, and whether the edge is connected."""
-    across, upright = words[_WALLS], words[_WALLS + 1]
-    last = words[_SIZE] - np.uint64(2)
-    across_edge = across & (_LEFT_CORNERS | (_LEFT_CORNERS << last))
-    upright_edge = upright & (_TOP_CORNERS | (_TOP_CORNERS << (np.uint64(8) * last)))
-    at_edge = False
-    while True:
-        first = across & _spread_across(group)
-        second = upright & _spread_upright(group)
-        if first & across_edge or second & upright_edge:
-            at_edge = True
-            first |= across_edge
-            second |= upright_edge
-        grown = group | _spread_across(first) | _spread_upright(second)
-        if grown == group:
-            return group, at_edge
-        group = grown
+    return not (joining >> corner) & _ONE or _leaves_ways(words, corner, upright)
 
 
 @njit(cache=True, nogil=True)
@@ -360,7 +302,6 @@ def _place(state, spot):  # type: ignore[no-untyped-def]
     else:
         wide, beside, behind, words = _spread_across(wall), square + 1, 9, _DOWN
         there, back = ~(1 << _BELOW), ~(1 << _UP)
-    state[_WALLS + upright] |= np.int64(wall)
     state[_FREE + upright] &= np.int64(~wide)
     state[_FREE + 1 - upright] &= np.int64(~wall)
     state[_TOUCHED] |= np.int64(wide)
@@ -377,7 +318,7 @@ def _place(state, spot):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def legal(state, actions):  # type: ignore[no-untyped-def]
-    seat = state[_PLAYER]
+    seat = state[PLAYER]
     if seat == ENDED:
         return 0
     size, count, words = state[_SIZE], 0, _words(state)
@@ -396,7 +337,7 @@ def legal(state, actions):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, forceinline=True)
 def draw(state, actions, noise):  # type: ignore[no-untyped-def]
-    seat, size = state[_PLAYER] & 1, state[_SIZE] & 15
+    seat, size = state[PLAYER] & 1, state[_SIZE] & 15
     directions = _directions(state, seat) & 255
     if state[_LEFT + seat] == 0:
         return np.int64(_PICKS[size, directions, draw_below(noise, 60) & 63])
@@ -419,9 +360,9 @@ def _draw_spot(words, directions, number):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, forceinline=True)
 def apply(state, action):  # type: ignore[no-untyped-def]
-    seat = state[_PLAYER] & 1
+    seat = state[PLAYER] & 1
     move = np.int64(_MOVE_OF[state[_SIZE] & 15, action & 511])
-    state[_PLAYER] = 1 - seat
+    state[PLAYER] = 1 - seat
     if move >= _WALL:
         _place(state, move - _WALL)
         state[_LEFT + seat] -= 1
@@ -431,10 +372,10 @@ def apply(state, action):  # type: ignore[no-untyped-def]
             square += move
         state[_PAWNS + seat] = square
         if square < 9 if seat == 0 else square >= 9 * (state[_SIZE] - 1):
-            state[_PLAYER] = ENDED
+            state[PLAYER] = ENDED
     state[_MADE] += 1
     if state[_MADE] == state[_LIMIT]:
-        state[_PLAYER] = ENDED
+        state[PLAYER] = ENDED
 
 
 @njit(cache=True, nogil=True)

@@ -22,11 +22,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from game_gym.opponents.fast import noise as noise_file
 from game_gym.opponents.fast import rules as rules_file
-from game_gym.opponents.fast import words as words_file
-from game_gym.opponents.fast.noise import draw_below
-from game_gym.opponents.fast.rules import CHANCE, ENDED
+from game_gym.opponents.fast.rules import CHANCE, ENDED, draw_below
 
 Search = Callable[..., int]
 """(state, simulations, rollouts, uct_c, noise) -> action; a seat is to move"""
@@ -39,8 +36,7 @@ _UNKNOWN = inf
 
 # -- for each game, whose rules ``_bind`` puts in the place of these names ---------------------------------
 
-STATE = ACTIONS = 0
-player: Any = None
+STATE = ACTIONS = PLAYER = 0
 legal: Any = None
 draw: Any = None
 apply: Any = None
@@ -58,7 +54,7 @@ def _roll_out(start, rollouts, work, actions, noise):  # type: ignore[no-untyped
     total = 0.0
     for _ in range(rollouts):
         work[:] = start
-        while player(work) != ENDED:
+        while work[PLAYER] != ENDED:
             apply(work, draw(work, actions, noise))
         total += result(work)
     return total / rollouts
@@ -75,13 +71,13 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
     path = np.empty(min(simulations, MOST_NODES) + 1, dtype=np.int32)
     actions = np.empty(ACTIONS, dtype=np.int32)
     state, work = np.empty(STATE, dtype=np.int64), np.empty(STATE, dtype=np.int64)
-    nodes, root_seat, most = 1, player(start), utility(start)
+    nodes, root_seat, most = 1, start[PLAYER], utility(start)
     mover[0] = root_seat
     for _ in range(simulations):
         state[:] = start
         node, depth, path[0] = 0, 0, 0
-        while player(state) != ENDED and visits[node] > 0:
-            seat = player(state)
+        while state[PLAYER] != ENDED and visits[node] > 0:
+            seat = state[PLAYER]
             if children[node] == 0:
                 count = legal(state, actions)
                 if nodes + count > MOST_NODES:
@@ -110,7 +106,7 @@ def _search(start, simulations, rollouts, uct_c, noise):  # type: ignore[no-unty
             node = chosen
             depth += 1
             path[depth] = node
-        if player(state) == ENDED:
+        if state[PLAYER] == ENDED:
             value, solved = result(state), True
             outcome[node] = value
         else:
@@ -221,7 +217,7 @@ def load_search(name: str) -> tuple[ModuleType, Search]:
     return rules, scope[_search.__name__]
 
 
-_RULES = ("STATE", "ACTIONS", "player", "legal", "draw", "apply", "result")
+_RULES = ("STATE", "ACTIONS", "PLAYER", "legal", "draw", "apply", "result")
 
 
 def _bind(function: FunctionType, scope: dict[str, Any], label: str) -> Any:
@@ -239,6 +235,6 @@ def _bind(function: FunctionType, scope: dict[str, Any], label: str) -> Any:
 def _digest(file: str) -> str:
     """Returns a digest of all that a search is compiled from: Numba itself looks at one file only."""
     hasher = blake2b(digest_size=6)
-    for part in (file, __file__, noise_file.__file__, rules_file.__file__, words_file.__file__):
+    for part in (file, __file__, rules_file.__file__):
         hasher.update(Path(part).read_bytes())
     return hasher.hexdigest()
