@@ -36,7 +36,6 @@ class TurnBatch(NamedTuple):
         decisions: The policy's decisions, b of them.
         unit_of_token: The unit of each decided token, int64 (k,).
         turn_of_unit: The turn of each unit, its position in this minibatch, int64 (u,).
-        old_values: The critic's estimates during the rollout, float32 (b,).
         sampler_log_probs: Log-probabilities of the units, as the sampler gave them, float32 (u,).
         old_log_probs: Those of the scorer before the update, float32 (u,); the sampler's, if it found none.
         advantages: float32 (b,).
@@ -48,21 +47,15 @@ class TurnBatch(NamedTuple):
     decisions: list[Decision]
     unit_of_token: Tensor
     turn_of_unit: Tensor
-    old_values: Tensor
     sampler_log_probs: Tensor
     old_log_probs: Tensor
     advantages: Tensor
     returns: Tensor
     weights: Tensor
 
-    @property
-    def units(self) -> int:
-        """Returns the number of ratio units."""
-        return len(self.turn_of_unit)
-
     def sum_over_units(self, per_token: Tensor) -> Tensor:
         """Returns the sums of numbers of decided tokens (k,) over their units, (u,)."""
-        zeros = torch.zeros(self.units, dtype=per_token.dtype, device=per_token.device)
+        zeros = torch.zeros(len(self.turn_of_unit), dtype=per_token.dtype, device=per_token.device)
         return zeros.index_add(0, self.unit_of_token, per_token)
 
 
@@ -77,10 +70,8 @@ class TurnBuffer:
     """The turns of one step's episodes.
 
     Args:
-        gamma: Discount per turn.
-        gae_lambda: Mixing weight of the advantage estimator, per turn.
-        normalize: Whether advantages are normalised over the rollout within each group.
-        scale: What known advantages are divided by instead, in units of the reward.
+        hyperparameters: Say how advantages are found. Those of ``gae`` may be normalised over the rollout
+            within each group; known ones are divided by ``advantage_scale`` instead.
         device: Device of the minibatches' tensors.
 
     Attributes:
@@ -95,16 +86,8 @@ class TurnBuffer:
             if none are known.
     """
 
-    def __init__(
-        self,
-        gamma: float = Hyperparameters.gamma,
-        gae_lambda: float = Hyperparameters.lam,
-        normalize: bool = Hyperparameters.normalize_advantage,
-        device: torch.device | str = "cpu",
-        scale: float = Hyperparameters.advantage_scale,
-    ) -> None:
-        self.scale = scale
-        self.gamma, self.gae_lambda, self.normalize, self.device = gamma, gae_lambda, normalize, device
+    def __init__(self, hyperparameters: Hyperparameters, device: torch.device | str = "cpu") -> None:
+        self.hyperparameters, self.device = hyperparameters, device
         self.reset()
 
     def __len__(self) -> int:
@@ -156,7 +139,7 @@ class TurnBuffer:
         self.rewards.append(float(reward))
         self.values.append(float(value))
         self._unit_sizes.append(sizes)
-        self._sampler_log_probs.append(_sum_units(np.asarray(decision.log_probs, dtype=np.float32), sizes))
+        self._sampler_log_probs.append(_sum_units(decision, sizes))
 
     @property
     def whole_episodes(self) -> bool:
@@ -195,8 +178,9 @@ class TurnBuffer:
 
         Args:
             known: What is known of each episode without the critic; None for ``gae``. Known advantages are
-                divided by ``scale`` alone: neither their mean nor their deviation is noise.
+                divided by ``advantage_scale`` alone: neither their mean nor their deviation is noise.
         """
+        numbers = self.hyperparameters
         self.advantages, self.returns = np.zeros(len(self)), np.zeros(len(self))
         self.weights = np.ones(len(self))
         groups: list[Hashable] = [None] * len(self)
@@ -204,7 +188,7 @@ class TurnBuffer:
         for episode in self._episodes.values():
             turns = episode.turns
             self.advantages[turns], self.returns[turns] = gae(
-                rewards[turns], values[turns], episode.last_value, self.gamma, self.gae_lambda
+                rewards[turns], values[turns], episode.last_value, numbers.gamma, numbers.lam
             )
             for turn in turns:
                 groups[turn] = episode.group
@@ -214,8 +198,8 @@ class TurnBuffer:
                 self.advantages[episode.turns] = known[number].advantages
                 self.returns[episode.turns] = known[number].values
             self.variances["exact"] = float(self.advantages.var())
-            self.advantages /= self.scale
-        elif self.normalize:
+            self.advantages /= numbers.advantage_scale
+        elif numbers.normalize_advantage:
             self.advantages = normalize_by_group(self.advantages, groups)
 
     def merge_turns(self, known: Mapping[int, KnownValues], *, all_actions: bool, floor: float = 0.0) -> None:
@@ -265,7 +249,7 @@ class TurnBuffer:
         self.rewards = [self.rewards[turn] for _, turn in rows]
         totals = np.array(list(sums.values())).reshape(-1, 4)
         weights, means = totals[:, 0], totals[:, 1:] / totals[:, :1]
-        self.advantages, self.returns = means[:, 0] / self.scale, means[:, 1]
+        self.advantages, self.returns = means[:, 0] / self.hyperparameters.advantage_scale, means[:, 1]
         for row, (prompt, tokens, is_gain) in enumerate(sums):
             opposite = sums.get((prompt, tokens, not is_gain), (0.0, 0.0))
             if row in chance_of and totals[row, 1] + opposite[1] > 0:
@@ -273,10 +257,7 @@ class TurnBuffer:
         self.values = means[:, 2].tolist()
         self.weights = weights * (len(rows) / self.turns)
         self._unit_sizes = [_size_units(decision) for decision in self.decisions]
-        pairs = zip(self.decisions, self._unit_sizes, strict=True)
-        self._sampler_log_probs = [
-            _sum_units(np.asarray(decision.log_probs, dtype=np.float32), sizes) for decision, sizes in pairs
-        ]
+        self._sampler_log_probs = list(map(_sum_units, self.decisions, self._unit_sizes))
 
     def weigh(self, index: Positions) -> dict[str, float]:
         """Returns the weight of the given turns in a mean over turns, and in one over their ratio units."""
@@ -320,7 +301,6 @@ class TurnBuffer:
             decisions=[self.decisions[turn] for turn in index],
             unit_of_token=self._repeat_index(all_sizes),
             turn_of_unit=self._repeat_index(np.array([len(units) for units in sizes], dtype=np.int64)),
-            old_values=tensor(np.array(self.values)),
             sampler_log_probs=transfer.send(
                 np.concatenate([self._sampler_log_probs[turn] for turn in index]), self.device
             ),
@@ -340,8 +320,9 @@ def _size_units(decision: Decision) -> npt.NDArray[np.int64]:
     return np.array(decision.constraint.unit_sizes(decision.tokens), dtype=np.int64)
 
 
-def _sum_units(log_probs: npt.NDArray[np.float32], sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+def _sum_units(decision: Decision, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     """Returns the sum of each unit's log-probabilities, float32 (units,), added one after the other."""
+    log_probs = np.asarray(decision.log_probs, dtype=np.float32)
     if (sizes == 1).all():
         return log_probs
     ends = np.cumsum(sizes).tolist()

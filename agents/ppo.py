@@ -185,9 +185,7 @@ class LLMPPO(EpisodeAlgorithm):
         self.policy.budgets.give(numbers.tokens_per_forward, numbers.tokens_per_backward)
         self.policy.scorer.ranks = self.ranks
         self.ranks.reserve(self.policy.trainable_parameters())
-        self.rollout_buffer = TurnBuffer(
-            self.gamma, self.gae_lambda, numbers.normalize_advantage, self.device, numbers.advantage_scale
-        )
+        self.rollout_buffer = TurnBuffer(numbers, self.device)
         # The divergence of replies is found from the magnet's states, behind the head without adapters.
         head = self.policy.model.get_base_model().get_output_embeddings()
         exact = not self.policy.answers.masked and numbers.kl_estimator == "exact"
@@ -309,7 +307,7 @@ class LLMPPO(EpisodeAlgorithm):
         numbers, buffer, policy = self.hyperparameters, self.rollout_buffer, self.policy
         if not len(buffer):
             return  # every episode was a fault
-        already_read = policy.scorer.tokens_read
+        already_read = policy.engine.tokens_read
 
         # Weigh the terms of the loss, which the scorer may need a magnet for.
         self._update_learning_rate(policy.optimizer)
@@ -317,7 +315,7 @@ class LLMPPO(EpisodeAlgorithm):
         magnet_coef = 0.0
         if self.magnet is not None:
             magnet = self.magnet.move(policy.adapters.learning, self.step)
-            policy.scorer.publish(MAGNET, magnet.adapters)
+            policy.adapters.publish(MAGNET, magnet.adapters)
             magnet_coef = self.magnet_schedule(self._current_progress_remaining)
             self.logger.record("train/magnet_coef", magnet_coef)
             self.logger.record("train/magnet_step", magnet.step)
@@ -350,7 +348,7 @@ class LLMPPO(EpisodeAlgorithm):
         assert buffer.returns is not None
         explained = explained_variance(np.array(buffer.values), buffer.returns, buffer.weights)
         means.record("explained_variance", explained)
-        read = self.ranks.total(policy.scorer.tokens_read - already_read)
+        read = self.ranks.total(policy.engine.tokens_read - already_read)
         self._tokens += read
         means.record("tokens_per_decision", read / buffer.turns)
         budgets = policy.budgets

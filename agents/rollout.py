@@ -153,9 +153,8 @@ def play(
     try:
         for start in range(0, len(episodes), env.num_envs):
             wave = episodes[start : start + env.num_envs]
-            all_parts = [
-                _Part(env, wave[first::parts], first, parts, decide, on_step) for first in range(parts)
-            ]
+            slots = list(enumerate(wave))
+            all_parts = [_Part(env, dict(slots[first::parts]), decide, on_step) for first in range(parts)]
             for part in all_parts:
                 part.begin()
             for part in all_parts:
@@ -190,9 +189,7 @@ class _Part:
 
     Args:
         env: The environments.
-        episodes: The part's episodes.
-        first: The environment of the first.
-        distance: From one episode's environment to the next one's.
+        live: The part's episodes, by their environments.
         decide: As ``play`` has it.
         on_step: As ``play`` has it.
 
@@ -200,17 +197,8 @@ class _Part:
         live: The episodes that are not over, by their environments.
     """
 
-    def __init__(
-        self,
-        env: TextEnvs,
-        episodes: Sequence[Episode],
-        first: int,
-        distance: int,
-        decide: Decide,
-        on_step: OnStep,
-    ) -> None:
-        self._env, self._decide, self._on_step = env, decide, on_step
-        self.live = {first + distance * place: episode for place, episode in enumerate(episodes)}
+    def __init__(self, env: TextEnvs, live: dict[int, Episode], decide: Decide, on_step: OnStep) -> None:
+        self._env, self.live, self._decide, self._on_step = env, live, decide, on_step
         self._texts: dict[int, str] = {}
         self._turn = 0
         self._openings: Iterator[tuple[str, dict[str, Any]]]

@@ -45,11 +45,7 @@ class SelfPlay:
 
     def __init__(self, settings: SelfPlaySettings) -> None:
         self.settings = settings
-        self.pool = (
-            None
-            if settings.learn == "both"
-            else Pool(settings.pool_every, settings.pool_size, settings.pool_pick)
-        )
+        self.pool = None if settings.learn == "both" else Pool(settings)
         self._published: dict[str, Snapshot] = {}
 
     def begin(

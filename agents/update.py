@@ -282,8 +282,7 @@ class Update:
             gap = self.ranks.join(last_attempt.gaps, self._device).abs()
             last_attempt.add("sampler_gap", gap.mean(), 1)
             last_attempt.add("sampler_gap_max", gap.max(), 1)
-        last_attempt.read()
-        last_attempt.join(self.ranks)
+        last_attempt.read(self.ranks)
         if self._first_scores_itself:
             self._first_scores_itself = False
             self._put_scored(last_attempt.scored)
@@ -318,7 +317,10 @@ class Update:
     def sum_terms(self, batch: TurnBatch, totals: Mapping[str, float], attempt: _Attempt) -> Tensor:
         """Returns the forward's part of the loss, the sum of its terms, and notes their metrics."""
         others = {name: other.take(batch.index) for name, other in self._other_scores.items()}
-        scores = self.scorer.score(batch.decisions, others, mass=self._mass, critic_only=self._critic_only)
+        scores = self.scorer.score(
+            batch.decisions, others, estimator=self.hyperparameters.kl_estimator, mass=self._mass,
+            critic_only=self._critic_only,
+        )  # fmt: skip
         scored = Scored(
             log_probs=batch.sum_over_units(scores.log_probs),
             entropy=batch.sum_over_units(scores.entropy),
@@ -361,10 +363,10 @@ class _Attempt:
     Attributes:
         losses: Each forward's part of the loss.
         scored: Each forward's turns and their units' log-probabilities, if those are the ratio's old ones;
-            on the CPU after ``read``, of all ranks after ``join``.
+            on the CPU and of all ranks after ``read``.
         gaps: Each forward's differences between log-probabilities and the old ones, (units,).
-        means: The metrics, after ``read``; of all ranks after ``join``.
-        finite: Whether losses, metrics that would hide in them, and gradients are finite, after ``join``.
+        means: The metrics of all ranks, after ``read``.
+        finite: Whether losses, metrics that would hide in them, and gradients are finite, after ``read``.
     """
 
     losses: list[Tensor] = field(default_factory=list)
@@ -378,8 +380,8 @@ class _Attempt:
         """Adds to a weighted mean what is a number already, or a scalar on the device."""
         self._added.append((name, value.detach() if isinstance(value, Tensor) else value, weight))
 
-    def read(self) -> None:
-        """Reads all numbers of this rank, with one wait."""
+    def read(self, ranks: Ranks) -> None:
+        """Reads all numbers of this rank, with one wait, and joins what all ranks have read."""
         there = [value for _, value, _ in self._added if isinstance(value, Tensor)]
         turns, log_probs = [at for at, _ in self.scored], [scores for _, scores in self.scored]
         read, *log_probs = transfer.read(torch.stack([*self.losses, *there]), *log_probs)
@@ -387,11 +389,8 @@ class _Attempt:
         losses, numbers = read[: len(self.losses)].tolist(), iter(read[len(self.losses) :].tolist())
         for name, value, weight in self._added:
             self.means.add(name, next(numbers) if isinstance(value, Tensor) else value, weight)
-        self.finite = all(map(math.isfinite, losses))
-
-    def join(self, ranks: Ranks) -> None:
-        """Joins what all ranks have read."""
-        first, *others = ranks.gather((self.means, self.finite, self.scored))
+        finite = all(map(math.isfinite, losses))
+        first, *others = ranks.gather((self.means, finite, self.scored))
         self.means, self.finite, self.scored = first
         for means, finite, scored in others:
             self.means.merge(means)

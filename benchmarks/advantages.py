@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from benchmarks.ending import RESULTS, Row, end, machine, make_parser, parse, rows_there
+from benchmarks.ending import RESULTS, Row, end, join_rows, machine, make_parser, parse, rows_there
 from game_gym import exact
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import resolve
@@ -64,7 +64,7 @@ class Progress(BaseCallback):
 
     def _count_tokens(self) -> int:
         policy: Any = self.model.policy
-        return int(policy.sampler.tokens_read + policy.scorer.tokens_read)
+        return int(policy.sampler.tokens_read + policy.engine.tokens_read)
 
 
 def learn(game: str, preset: str, seed: int, *, steps: int | None, points: int) -> Row:
@@ -91,12 +91,6 @@ def learn(game: str, preset: str, seed: int, *, steps: int | None, points: int) 
     return {**row, "reached": reached, "points": progress.points}
 
 
-def merge(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
-    """Returns all rows by game, preset and seed, the new ones in place of old ones of the same."""
-    rows = {(row["game"], row["preset"], row["seed"]): row for row in (*old, *new)}
-    return [rows[key] for key in sorted(rows)]
-
-
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser = make_parser("advantages", __doc__)
     parser.add_argument("--games", nargs="+", default=GAMES, metavar="GAME", help="which games [all four]")
@@ -116,11 +110,11 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         for preset in arguments.presets
         for seed in arguments.seeds
     ]
-    columns = ["decisions", "tokens", "CPU s", "share"]
+    before = rows_there(arguments.out, "advantages")
     results = {
         "benchmark": "advantages",
-        "columns": columns,
-        "rows": merge(rows_there(arguments.out, "advantages"), rows),
+        "columns": ["decisions", "tokens", "CPU s", "share"],
+        "rows": join_rows(before, rows, lambda row: (row["game"], row["preset"], row["seed"])),
     }
     return end(results, arguments.out)
 

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gamespiel.agents.engines.base import ContextLengthError, Engine, UnsupportedModelError, positions_of
+from gamespiel.agents.engines.base import (
+    ContextLengthError,
+    Engine,
+    UnsupportedModelError,
+    find_obstacle,
+    positions_of,
+)
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.shared import SharedEngine
@@ -41,6 +47,6 @@ def make_engine(model: Any, reading: str, budgets: Budgets | None = None, **sett
     """
     check_choice("reading", reading, ("auto", *ENGINES))
     if reading == "auto":
-        reading = "padded" if is_small(model) or SharedEngine.find_obstacle(model) else "shared"
+        reading = "padded" if is_small(model) or find_obstacle(model) else "shared"
     engine: Engine = ENGINES[reading](model, budgets, **settings)
     return engine

@@ -106,16 +106,15 @@ class Engine(ABC):
         self.budgets = Budgets() if budgets is None else budgets
         self.tokens_read = 0
         base = base_of(model)
-        self.transformer: nn.Module = transformer_of(model)
+        self.transformer: nn.Module = base.get_decoder()
         self.head: nn.Linear = base.get_output_embeddings()
         self.positions = positions_of(self.transformer.config)
         if self.device.type == "cuda":
             _CudnnAttention.switch_off_for(self)
-        self._plain = is_plain(self.transformer)
+        obstacle = find_obstacle(model)
+        self._plain = obstacle is None
         if gradient_checkpointing and not self._plain:
-            raise UnsupportedModelError(
-                f"gradient_checkpointing: {describe_family(self.transformer)}; allowed: false"
-            )
+            raise UnsupportedModelError(f"gradient_checkpointing: {obstacle}; allowed: false")
         self._checkpointed = set_checkpointing(self.transformer) if gradient_checkpointing else []
 
     @contextmanager
@@ -260,11 +259,6 @@ def base_of(model: Any) -> Any:
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
-def transformer_of(model: Any) -> Any:
-    """Returns the model without its output embeddings."""
-    return base_of(model).get_decoder()
-
-
 def positions_of(config: Any) -> int | None:
     """Returns the most tokens that a model reads, by its configuration; None if it names no limit."""
     text = config.get_text_config()
@@ -278,15 +272,13 @@ def positions_of(config: Any) -> int | None:
     return max(positions, *(int(original * (kind.get("factor") or 1)) for original, kind in originals))
 
 
-def is_plain(transformer: Any) -> bool:
-    """Returns whether a model's layers are plain causal attention, so far as it is known."""
-    kinds = set(getattr(transformer.config, "layer_types", None) or ())
-    return transformer.config.model_type in PLAIN and kinds <= {"full_attention", "sliding_attention"}
-
-
-def describe_family(transformer: Any) -> str:
-    """Returns, for messages, that a model's family is none of the plain ones."""
-    return f"the family {transformer.config.model_type!r} is none of {', '.join(sorted(PLAIN))}"
+def find_obstacle(model: Any) -> str | None:
+    """Returns why a model's layers are not known to be plain causal attention; None if they are."""
+    config = base_of(model).get_decoder().config
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if config.model_type in PLAIN and kinds <= {"full_attention", "sliding_attention"}:
+        return None
+    return f"the family {config.model_type!r} is none of {', '.join(sorted(PLAIN))}"
 
 
 def layers_of(transformer: Any) -> list[nn.Module]:

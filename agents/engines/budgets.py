@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gamespiel.agents.hyperparameters import Hyperparameters
-from gamespiel.agents.models.memory import halve_budget, is_out_of_memory, release
+from gamespiel.agents.models.memory import MemoryLimitError, is_out_of_memory, release
 from gamespiel.agents.models.memory_plan import KEPT
 from gamespiel.agents.tokens import Tokens
 
@@ -43,7 +43,24 @@ class _Budget:
         self.in_force = tokens
 
     def halve(self, texts: Sequence[Tokens], count: Count) -> None:
-        self.put(halve_budget(self.key, self.in_force, count(texts), max(map(len, texts))))
+        """Halves the budget, after these texts found no memory.
+
+        Raises:
+            MemoryLimitError: the next budget is smaller than one text.
+        """
+        longest = max(map(len, texts))
+        # A budget above what there was to read did not split anything, and half of it might not either.
+        tried = min(self.in_force, count(texts))
+        if tried <= longest:
+            raise MemoryLimitError(
+                f"out of memory with {self.key} = {self.in_force}, which cannot be less than one turn"
+                f" of {longest}; use a smaller model or type (model.model_name, model.use_4bit, "
+                "model.dtype), model.gradient_checkpointing, shorter prompts (env.rules), or a device with "
+                "more memory"
+            )
+        half = max(tried // 2, longest)
+        log.warning("out of memory: %s falls from %d to %d", self.key, self.in_force, half)
+        self.put(half)
 
     def end_step(self) -> None:
         if self.in_force == self.given:
@@ -133,50 +150,30 @@ class Budgets:
         self._forward.load_state_dict(state["tokens_per_forward"])
         self._backward.load_state_dict(state["tokens_per_backward"])
 
-    def retry_forward(self, work: Callable[[], T], texts: Sequence[Tokens], count: Count) -> T:
-        """Returns ``work()``, forwards of these texts; it is repeated with half the budget if need be.
-
-        Args:
-            work: May be called several times; a call that fails must leave nothing behind.
-            texts: Tokens of the texts that are read.
-            count: See ``Count``.
-
-        Raises:
-            MemoryLimitError: not even one text fits into memory.
-        """
-        return self._retry(self._forward, work, texts, count)
-
-    def retry_backward(
+    def retry(
         self,
         work: Callable[[], T],
         texts: Sequence[Tokens],
         count: Count,
-        undo: Callable[[], None],
+        *,
+        gradients: bool = False,
+        undo: Callable[[], None] = lambda: None,
         agree: Callable[[bool], bool] = bool,
     ) -> T:
-        """Returns ``work()``, forwards of these texts and their gradients, as ``retry_forward`` does.
+        """Returns ``work()``, forwards of these texts; it is repeated with half the budget if need be.
 
         Args:
             work: May be called several times.
             texts: Tokens of the texts that are read.
             count: See ``Count``.
+            gradients: Whether the forwards have gradients, and with them the other budget.
             undo: Forgets what a call that failed left behind.
             agree: Returns whether memory ran out here or on another rank, which then has the same texts.
 
         Raises:
             MemoryLimitError: not even one text fits into memory.
         """
-        return self._retry(self._backward, work, texts, count, undo, agree)
-
-    def _retry(
-        self,
-        budget: _Budget,
-        work: Callable[[], T],
-        texts: Sequence[Tokens],
-        count: Count,
-        undo: Callable[[], None] = lambda: None,
-        agree: Callable[[bool], bool] = bool,
-    ) -> T:
+        budget = self._backward if gradients else self._forward
         while True:
             results: list[T] = []
             try:

@@ -26,17 +26,14 @@ from gamespiel.agents import transfer
 from gamespiel.agents.engines.base import (
     Engine,
     UnsupportedModelError,
-    describe_family,
-    is_plain,
+    find_obstacle,
     layers_of,
-    transformer_of,
 )
 from gamespiel.agents.engines.budgets import Budgets
 from gamespiel.agents.engines.padded import PaddedEngine
 from gamespiel.agents.engines.token_tree import (
     Indices,
     Known,
-    Tiles,
     TokenTree,
     choose_tile_width,
     count_distinct,
@@ -45,7 +42,6 @@ from gamespiel.agents.engines.token_tree import (
     tile_continuations,
     tile_fresh,
     tile_paths,
-    tile_tree,
 )
 from gamespiel.agents.engines.tree_attention import (
     NAME,
@@ -92,7 +88,7 @@ class SharedEngine(Engine):
 
     def __init__(self, model: Any, budgets: Budgets | None = None, **kwargs: Any) -> None:
         super().__init__(model, budgets, **kwargs)
-        if reason := self.find_obstacle(model):
+        if reason := find_obstacle(model):
             raise UnsupportedModelError(f"reading 'shared': {reason}; allowed: reading 'padded'")
         checkpointing = kwargs.get("gradient_checkpointing", False)
         self._alone = _Alone(model, Budgets(ALONE), gradient_checkpointing=checkpointing)
@@ -101,12 +97,6 @@ class SharedEngine(Engine):
         self._feed_forward: nn.Module = layers[-1].mlp  # which has this name in all plain families
         register()
         self.transformer.set_attn_implementation(NAME)  # type: ignore[operator]
-
-    @staticmethod
-    def find_obstacle(model: Any) -> str | None:
-        """Returns why a model's attention cannot be computed on a tree, or None if it can."""
-        transformer = transformer_of(model)
-        return None if is_plain(transformer) else describe_family(transformer)
 
     def chunks(self, sequences: Sequence[Tokens], budget: int | None = None) -> Iterator[list[int]]:
         return group_sequences(sequences, self.budgets.tokens_per_forward if budget is None else budget)
@@ -151,12 +141,12 @@ class SharedEngine(Engine):
 
         ``kv_cache`` takes the whole tree's keys and values.
         """
-        layout = self._lay_out(tile_fresh(tree, known.fresh, known.places, TILE))
+        layout = Layout.build(tile_fresh(tree, known.fresh, known.places, TILE), self.device)
         layout.stored = {layer: _join_keys([each[layer] for each in stored]) for layer in stored[0]}
         fresh: dict[int, KeysValues] = {}
         layout.kv_cache = None if kv_cache is None else fresh
         states = self._run_forward(tree.tokens[known.fresh], tree.depths[known.fresh], layout, at)
-        places = self._to_tensor(known.places)
+        places = transfer.send(known.places, self.device)
         for layer in list(fresh):
             keys, values = _join_keys([layout.stored.pop(layer), fresh.pop(layer)])
             assert kv_cache is not None
@@ -179,7 +169,7 @@ class SharedEngine(Engine):
         order = sorted(range(len(rows)), key=lambda i: int(prefix.tree.paths[rows[i]][-1]))
         paths = [prefix.tree.paths[rows[i]] for i in order]
         counts = [len(tokens[i]) for i in order]
-        layout = self._lay_out(tile_continuations(prefix.tree, paths, counts, CONTINUED_TILE))
+        layout = Layout.build(tile_continuations(prefix.tree, paths, counts, CONTINUED_TILE), self.device)
         layout.stored = prefix.stored
         ids = np.concatenate([np.array(tokens[i], dtype=np.int64) for i in order])
         depths = np.concatenate([len(path) + np.arange(n) for path, n in zip(paths, counts, strict=True)])
@@ -192,7 +182,7 @@ class SharedEngine(Engine):
         self, prefix: TreePrefix, rows: Sequence[int], tokens: Sequence[int]
     ) -> tuple[Tensor, TreePrefix]:
         if list(rows) != list(range(len(prefix.paths))):
-            prefix = prefix.select(rows, self._to_tensor(np.array(rows, dtype=np.int64)))
+            prefix = prefix.select(rows, transfer.send(rows, self.device))
         if prefix.layout is None:
             prefix.layout = Layout.build(tile_paths(prefix.tree, prefix.paths, CONTINUED_TILE), self.device)
         parts, back = prefix.layout.parts, prefix.layout.back
@@ -213,7 +203,8 @@ class SharedEngine(Engine):
         self, tree: TokenTree, at: Sequence[int], kv_cache: dict[int, KeysValues] | None = None
     ) -> Tensor:
         """Returns hidden states of a tree's tokens at some places; ``kv_cache`` takes all keys and values."""
-        layout = self._lay_out(tile_tree(tree, choose_tile_width(tree, TILE, GATHERED)))
+        every, width = np.arange(len(tree.tokens)), choose_tile_width(tree, TILE, GATHERED)
+        layout = Layout.build(tile_fresh(tree, every, every, width), self.device)
         layout.kv_cache = kv_cache
         return self._run_forward(tree.tokens, tree.depths, layout, np.array(at, dtype=np.int64), tree)
 
@@ -229,27 +220,21 @@ class SharedEngine(Engine):
         rows = np.unique(at)
         limit: AbstractContextManager[None] = nullcontext()
         if 0 < len(rows) <= READ_FEW * len(ids) and not self._checkpointed:
-            read = self._to_tensor(rows)
+            read = transfer.send(rows, self.device)
             limit = limit_rows(self._feed_forward, read)
             if tree is not None:
                 width = choose_tile_width(tree, ENDING_TILE, GATHERED, rows)
                 tiles = tile_fresh(tree, rows, np.arange(len(tree.tokens)), width)
-                layout.ending = Ending(self._layers - 1, read, self._lay_out(tiles))
+                layout.ending = Ending(self._layers - 1, read, Layout.build(tiles, self.device))
         with self._checkpoint_layers(), limit:
             states: Tensor = self.transformer(
-                input_ids=self._to_tensor(ids)[None],
-                position_ids=self._to_tensor(depths)[None],
+                input_ids=transfer.send(ids, self.device)[None],
+                position_ids=transfer.send(depths, self.device)[None],
                 attention_mask=empty_mask(self.device),  # the layout is used instead
                 use_cache=False,
                 tree=layout,
             ).last_hidden_state
-        return states[0].index_select(0, self._to_tensor(at))
-
-    def _lay_out(self, tiles: Sequence[Tiles]) -> Layout:
-        return Layout.build(tiles, self.device)
-
-    def _to_tensor(self, indices: Indices) -> Tensor:
-        return transfer.send(indices, self.device)
+        return states[0].index_select(0, transfer.send(at, self.device))
 
 
 class _Alone(PaddedEngine):

@@ -13,14 +13,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from gamespiel.agents.tokens import Tokens
 
+if TYPE_CHECKING:
+    from gamespiel.agents.engines.shared import TreePrefix
+
 Indices = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
+A = TypeVar("A")
 
 
 @dataclass(frozen=True)
@@ -56,26 +61,15 @@ class TokenTree:
         return cls(tokens[:n], depths[:n], ends[:n], paths)
 
 
-def walk_sequences(sequences: Sequence[Tokens]) -> Iterator[tuple[int, Indices, int]]:
+def walk_sequences(sequences: Sequence[Tokens]) -> Iterator[tuple[int, Tokens, int]]:
     """Yields each sequence's index and tokens, and how many of them the one before begins with.
 
     Their order is lexicographic, which puts shared beginnings side by side.
     """
-    before = np.empty(0, dtype=np.int64)
+    before: Tokens = ()
     for row in sorted(range(len(sequences)), key=sequences.__getitem__):
-        tokens = np.array(sequences[row], dtype=np.int64)
-        yield row, tokens, count_common(before, tokens)
-        before = tokens
-
-
-def count_common(one: Indices, other: Indices) -> int:
-    """Returns the length of the longest common beginning."""
-    width = min(len(one), len(other))
-    if not width:
-        return 0
-    different = one[:width] != other[:width]
-    first = int(different.argmax())  # 0 also if none is
-    return first if different[first] else width
+        yield row, sequences[row], count_shared(before, sequences[row])
+        before = sequences[row]
 
 
 def count_distinct(sequences: Sequence[Tokens]) -> int:
@@ -96,8 +90,10 @@ def group_sequences(sequences: Sequence[Tokens], budget: int) -> Iterator[list[i
         yield group
 
 
-class Tiles(NamedTuple):
+class Tiles(NamedTuple, Generic[A]):
     """Tiles of the same size: b of them, of t queries and k keys each. One alone has no first axis.
+
+    They are arrays, and tensors when they are on the device.
 
     Attributes:
         queries: Tokens that attend, by place in the row that is read, int64 (b, t). A tile that is too short
@@ -109,11 +105,11 @@ class Tiles(NamedTuple):
         key_depths: Theirs, int64 (b, k).
     """
 
-    queries: Indices
-    keys: Indices
-    allowed: npt.NDArray[np.bool_]
-    query_depths: Indices
-    key_depths: Indices
+    queries: A
+    keys: A
+    allowed: A
+    query_depths: A
+    key_depths: A
 
 
 KEYS_ROUNDED_TO = 64
@@ -132,22 +128,7 @@ def choose_tile_width(tree: TokenTree, least: int, gathered: int, rows: Indices 
     return width
 
 
-def tile_tree(tree: TokenTree, width: int) -> list[Tiles]:
-    """Returns the tree's row in tiles of ``width`` tokens, with what each may attend to."""
-    tiles = []
-    leaves = {int(path[-1]): path for path in tree.paths}
-    ends_of_paths = np.array(sorted(leaves))
-    for start in range(0, len(tree.tokens), width):
-        queries = np.arange(start, min(start + width, len(tree.tokens)))
-        # The next end of a path, depth first, lies below the tile's first token.
-        path = leaves[int(ends_of_paths[np.searchsorted(ends_of_paths, start)])]
-        keys = np.concatenate([path[: tree.depths[start]], queries])
-        allowed = (keys <= queries[:, None]) & (queries[:, None] < tree.ends[keys])
-        tiles.append(Tiles(queries, keys, allowed, tree.depths[queries], tree.depths[keys]))
-    return _batch_tiles(tiles, width)
-
-
-def tile_fresh(tree: TokenTree, fresh: Indices, places: Indices, width: int) -> list[Tiles]:
+def tile_fresh(tree: TokenTree, fresh: Indices, places: Indices, width: int) -> list[Tiles[Array]]:
     """Returns some of the tree's tokens in tiles of ``width``, with what each may attend to.
 
     Args:
@@ -163,8 +144,9 @@ def tile_fresh(tree: TokenTree, fresh: Indices, places: Indices, width: int) -> 
     for start in range(0, len(fresh), width):
         queries = fresh[start : start + width]
         paths = [leaves[int(end)] for end in np.unique(below[start : start + width])]
-        keys = np.unique(np.concatenate(paths))
-        keys = keys[keys <= queries[-1]]
+        on_paths = np.zeros(len(tree.tokens), dtype=np.bool_)
+        on_paths[np.concatenate(paths)] = True
+        keys = np.flatnonzero(on_paths[: queries[-1] + 1])
         allowed = (keys <= queries[:, None]) & (queries[:, None] < tree.ends[keys])
         at = np.arange(start, start + len(queries))
         tiles.append(Tiles(at, places[keys], allowed, tree.depths[queries], tree.depths[keys]))
@@ -173,7 +155,7 @@ def tile_fresh(tree: TokenTree, fresh: Indices, places: Indices, width: int) -> 
 
 def tile_continuations(
     tree: TokenTree, paths: Sequence[Indices], counts: Sequence[int], width: int
-) -> list[Tiles]:
+) -> list[Tiles[Array]]:
     """Returns rows of new tokens in tiles: ``counts[i]`` tokens continue ``paths[i]``, a path of the tree.
 
     New tokens follow the stored ones, row by row.
@@ -204,7 +186,7 @@ def tile_continuations(
     return _batch_tiles(tiles, width)
 
 
-def tile_paths(tree: TokenTree, paths: Sequence[Indices], width: int) -> list[Tiles]:
+def tile_paths(tree: TokenTree, paths: Sequence[Indices], width: int) -> list[Tiles[Array]]:
     """Returns rows of one token each in tiles: token i follows ``paths[i]`` and attends to nothing else."""
     tiles = []
     anchors, depths = np.array([path[-1] for path in paths]), np.array([len(path) for path in paths])
@@ -218,16 +200,16 @@ def tile_paths(tree: TokenTree, paths: Sequence[Indices], width: int) -> list[Ti
     return _batch_tiles(tiles, width)
 
 
-def _batch_tiles(tiles: Sequence[Tiles], width: int) -> list[Tiles]:
+def _batch_tiles(tiles: Sequence[Tiles[Array]], width: int) -> list[Tiles[Array]]:
     """Returns the tiles, those of about the same number of keys together."""
-    by_size: dict[int, list[Tiles]] = {}
+    by_size: dict[int, list[Tiles[Array]]] = {}
     for tile in tiles:
         size = -(-len(tile.keys) // KEYS_ROUNDED_TO) * KEYS_ROUNDED_TO
         by_size.setdefault(size, []).append(tile)
     return [_stack_tiles(members, width, size) for size, members in sorted(by_size.items())]
 
 
-def _stack_tiles(members: Sequence[Tiles], width: int, size: int) -> Tiles:
+def _stack_tiles(members: Sequence[Tiles[Array]], width: int, size: int) -> Tiles[Array]:
     """Returns tiles stacked: short ones repeat their first query and, not allowed, their last key."""
     b = len(members)
     queries, query_depths = np.empty((b, width), dtype=np.int64), np.empty((b, width), dtype=np.int64)
@@ -248,40 +230,25 @@ def _stack_tiles(members: Sequence[Tiles], width: int, size: int) -> Tiles:
     return Tiles(queries, keys, allowed, query_depths, key_depths)
 
 
-class Held(Protocol):
-    """A prefix whose keys and values can be used again.
-
-    Attributes:
-        tree: Its prompts' tokens.
-        prompts: The prompts.
-    """
-
-    tree: TokenTree
-    prompts: Sequence[Tokens]
-
-
-H = TypeVar("H", bound=Held)
-
-
-class KeptPrefixes(Generic[H]):
+class KeptPrefixes:
     """The prefixes of earlier forwards, of which those read longest ago leave first.
 
     What has left is read again: the results are the same but for rounding.
     """
 
     def __init__(self) -> None:
-        self._held: list[tuple[Hashable, H]] = []
+        self._held: list[tuple[Hashable, TreePrefix]] = []
 
     @property
     def tokens(self) -> int:
         """Returns the distinct tokens whose keys and values are kept."""
         return sum(len(prefix.tree.tokens) for _, prefix in self._held)
 
-    def list_prefixes(self, owner: Hashable) -> list[H]:
+    def list_prefixes(self, owner: Hashable) -> list[TreePrefix]:
         """Returns the prefixes of one owner, in the order in which they were read."""
         return [prefix for prefix_owner, prefix in self._held if prefix_owner == owner]
 
-    def put(self, owner: Hashable, prefix: H, limit: int) -> None:
+    def put(self, owner: Hashable, prefix: TreePrefix, limit: int) -> None:
         """Keeps a prefix, if it has at most ``limit`` tokens, which is the limit of all together."""
         size = len(prefix.tree.tokens)
         if size > limit:
@@ -327,7 +294,7 @@ class Known(NamedTuple):
     places: Indices
 
 
-def find_known(tree: TokenTree, prompts: Sequence[Tokens], held: Sequence[Held]) -> Known:
+def find_known(tree: TokenTree, prompts: Sequence[Tokens], held: Sequence[TreePrefix]) -> Known:
     """Returns which tokens of a tree earlier prefixes have; never a prompt's last token, which is read anew.
 
     Args:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from gamespiel.agents import transfer
-from gamespiel.agents.engines.token_tree import Tiles
+from gamespiel.agents.engines.token_tree import Array, Tiles
 
 NAME = "gamespiel_tree"
 
@@ -25,16 +25,6 @@ FIRST_WRITTEN = 16
 
 KeysValues = tuple[Tensor, Tensor]
 """Keys and values of a layer, (heads, tokens, size of a head) each."""
-
-
-class _Part(NamedTuple):
-    """Tiles as tensors; see ``Tiles``."""
-
-    queries: Tensor
-    keys: Tensor
-    allowed: Tensor
-    query_depths: Tensor
-    key_depths: Tensor
 
 
 class WrittenKeys:
@@ -119,7 +109,7 @@ class Layout:
         ending: The tokens that attend in the last layer, if not all do. The others get 0 there.
     """
 
-    parts: list[_Part]
+    parts: list[Tiles[Tensor]]
     back: Tensor
     stored: dict[int, KeysValues] = field(default_factory=dict)
     kv_cache: dict[int, KeysValues] | None = None
@@ -128,12 +118,12 @@ class Layout:
     _masks: dict[tuple[int, int, int | None], Tensor] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, tiles: Sequence[Tiles], device: torch.device) -> Layout:
+    def build(cls, tiles: Sequence[Tiles[Array]], device: torch.device) -> Layout:
         queries = np.concatenate([part.queries.ravel() for part in tiles])
         # A short tile repeats its first query: the last to write wins, so write the real places last.
         back = np.empty(int(queries.max()) + 1, dtype=np.int64)
         back[queries[::-1]] = np.arange(len(queries))[::-1]
-        parts = [_Part(*(transfer.send(array, device) for array in part)) for part in tiles]
+        parts = [Tiles(*(transfer.send(array, device) for array in part)) for part in tiles]
         return cls(parts, transfer.send(back, device))
 
     def mask(self, index: int, groups: int, window: int | None) -> Tensor:
@@ -214,7 +204,7 @@ def _attend(
 
 
 def _gather_tiles(
-    part: _Part, queries: Tensor, keys: Tensor, values: Tensor
+    part: Tiles[Tensor], queries: Tensor, keys: Tensor, values: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns queries (b, key heads, groups * t, size), and keys and values (b, key heads, k, size)."""
     (b, t), (heads, _, size) = part.queries.shape, queries.shape

@@ -60,8 +60,7 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
         return out
     turns = [turn for episode in played for turn in episode.turns]
     out |= {
-        "reward": _mean_of([episode.total_reward for episode in played]),
-        "success": _mean_of([bool(episode.info.get("success", False)) for episode in played]),
+        **_outcomes(played),
         "turns": len(turns) / len(played),
         "cut": _mean_of([episode.truncated for episode in played]),
     }
@@ -85,12 +84,16 @@ def _metrics_by(played: Sequence[Episode], key: str, prefix: str) -> dict[str, f
     for name, group in sorted(groups.items()):
         out |= {
             f"{prefix}/{name}/episodes": len(group),
-            f"{prefix}/{name}/reward": _mean_of([episode.total_reward for episode in group]),
-            f"{prefix}/{name}/success": _mean_of(
-                [bool(episode.info.get("success", False)) for episode in group]
-            ),
+            **{f"{prefix}/{name}/{measure}": mean for measure, mean in _outcomes(group).items()},
         }
     return out
+
+
+def _outcomes(episodes: Sequence[Episode]) -> dict[str, float]:
+    return {
+        "reward": _mean_of([episode.total_reward for episode in episodes]),
+        "success": _mean_of([bool(episode.info.get("success", False)) for episode in episodes]),
+    }
 
 
 def _mean_of(values: Sequence[Any]) -> float:

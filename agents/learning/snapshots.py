@@ -15,7 +15,6 @@ from torch import Tensor
 from gamespiel.agents import transfer
 from gamespiel.agents.hyperparameters import Hyperparameters, SelfPlaySettings
 from gamespiel.agents.models.adapters import Adapters
-from task_gym.errors import check_choice
 
 
 @dataclass(frozen=True)
@@ -120,9 +119,6 @@ class Average:
         self.snapshot = present if self.snapshot is None else self.snapshot.towards(present, rate)
 
 
-PICKS = ("newest", "uniform", "win_rate")
-"""Rules by which a snapshot is drawn."""
-
 MEMORY = 100
 """Games after which a win rate forgets: it is that of a policy that changes."""
 
@@ -151,37 +147,31 @@ class Member:
 
 
 class Pool:
-    """Snapshots of the policy, the oldest first; beyond ``size`` the oldest leaves.
+    """Snapshots of the policy, the oldest first; the first is of the run's start.
+
+    With ``pool_pick`` "win_rate" a member's weight is 1 - win rate, at least ``LEAST``, so that hard
+    opponents come more often (Vinyals et al. 2019, doi:10.1038/s41586-019-1724-z, "prioritized fictitious
+    self-play").
 
     Args:
-        every: Steps between snapshots. The first is of the run's start.
-        size: The most snapshots.
-        pick: "newest"; "uniform"; or "win_rate", with weight 1 - win rate, at least ``LEAST``, so that hard
-            opponents come more often (Vinyals et al. 2019, doi:10.1038/s41586-019-1724-z, "prioritized
-            fictitious self-play").
+        settings: Say when the pool grows, how large it is, and how members are drawn.
     """
 
-    def __init__(
-        self,
-        every: int = SelfPlaySettings.pool_every,
-        size: int = SelfPlaySettings.pool_size,
-        pick: str = SelfPlaySettings.pool_pick,
-    ) -> None:
-        check_choice("pool_pick", pick, PICKS)
-        self.every, self.size, self.pick = every, size, pick
+    def __init__(self, settings: SelfPlaySettings) -> None:
+        self.settings = settings
         self.members: list[Member] = []
 
     def grow(self, adapters: Adapters, step: int) -> None:
         """Adds the adapters at the beginning of a step, if it is time. Asked again, it adds nothing."""
-        if self.members and (step % self.every or self.members[-1].snapshot.step == step):
+        if self.members and (step % self.settings.pool_every or self.members[-1].snapshot.step == step):
             return
-        self.members = [*self.members, Member(Snapshot.take(adapters, step))][-self.size :]
+        self.members = [*self.members, Member(Snapshot.take(adapters, step))][-self.settings.pool_size :]
 
     def weights(self) -> npt.NDArray[np.float64]:
         """Returns the probability of each member, float64 (members,)."""
-        if self.pick == "newest":
+        if self.settings.pool_pick == "newest":
             return np.eye(len(self.members))[-1]
-        if self.pick == "uniform":
+        if self.settings.pool_pick == "uniform":
             return np.full(len(self.members), 1 / len(self.members))
         weights = np.array([max(1.0 - member.win_rate, LEAST) for member in self.members])
         share: npt.NDArray[np.float64] = weights / weights.sum()

@@ -198,10 +198,5 @@ def select_terms(
         more: The user's own terms.
     """
     terms: list[Term] = [policy_gradient, critic_error, entropy_bonus]
-    terms += [reference_divergence] if reference else []
-    return [
-        *terms,
-        *([illegal_mass_penalty] if mass else []),
-        *([magnet_divergence] if magnet else []),
-        *more,
-    ]
+    others = ((reference, reference_divergence), (mass, illegal_mass_penalty), (magnet, magnet_divergence))
+    return [*terms, *(term for wanted, term in others if wanted), *more]

@@ -1,10 +1,9 @@
-"""Memory that runs out, and what keeps it: freed blocks go back, budgets are halved, work is done again."""
+"""Memory that runs out, and what keeps it: freed blocks go back."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import logging
 import math
 import os
 import sys
@@ -16,8 +15,6 @@ from pathlib import Path
 import torch
 
 from task_gym.errors import TaskGymError
-
-log = logging.getLogger(__name__)
 
 
 class MemoryLimitError(TaskGymError):
@@ -37,32 +34,6 @@ def is_out_of_memory(error: Exception) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(part in str(error) for part in UNNAMED)
-
-
-def halve_budget(key: str, tokens: int, total: int, longest: int) -> int:
-    """Returns the token budget to try next, and says so in the log.
-
-    Args:
-        key: Name of the budget's hyper-parameter.
-        tokens: The budget that was too large.
-        total: Tokens of one forward of all texts of the work that failed.
-        longest: Tokens of the longest text.
-
-    Raises:
-        MemoryLimitError: the next budget is smaller than one turn.
-    """
-    # A budget above what there was to read did not split anything, and half of it might not either.
-    tried = min(tokens, total)
-    if tried <= longest:
-        raise MemoryLimitError(
-            f"out of memory with {key} = {tokens}, which cannot be less than one turn"
-            f" of {longest}; use a smaller model or type (model.model_name, model.use_4bit, "
-            "model.dtype), model.gradient_checkpointing, shorter prompts (env.rules), or a device with more "
-            "memory"
-        )
-    half = max(tried // 2, longest)
-    log.warning("out of memory: %s falls from %d to %d", key, tokens, half)
-    return half
 
 
 def release() -> None:

@@ -184,19 +184,13 @@ def plain_peft() -> Iterator[None]:
 
 def _import_bitsandbytes() -> Any:
     """Returns bitsandbytes, imported only here, and without its words about kernels that are not used."""
-    with _silence_logger("bitsandbytes.backends.cpu.ops"):
+    logger = logging.getLogger("bitsandbytes.backends.cpu.ops")
+    before, logger.disabled = logger.disabled, True
+    try:
         import bitsandbytes
+    finally:
+        logger.disabled = before
 
     # It says at every product that it computes in float16, which is what int8 means.
     logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
     return bitsandbytes
-
-
-@contextmanager
-def _silence_logger(name: str) -> Iterator[None]:
-    logger = logging.getLogger(name)
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before

@@ -143,10 +143,7 @@ def prune(run: Path, keep: int) -> None:
     Each vanishes in one move, so a process that reads it meanwhile never finds half of it.
     """
     best = read_best(run)
-    for old in checkpoints(run)[:-keep]:
-        if old != best:
-            os.replace(old, old.with_name(f".{old.name}.removed"))
-    _sweep_removed(run)
+    _remove(run, [old for old in checkpoints(run)[:-keep] if old != best])
 
 
 def mark_best(run: Path, step: int, metric: str, value: float) -> None:
@@ -193,17 +190,17 @@ def leave_later(run: Path, step: int, files: Sequence[Path] = ()) -> Path | None
     return aside
 
 
-def _sweep_removed(run: Path) -> None:
+def _remove(run: Path, paths: Iterable[Path]) -> None:
+    """Removes checkpoints; each vanishes in one move."""
+    for path in paths:
+        os.replace(path, path.with_name(f".{path.name}.removed"))
     for removed in (run / FOLDER).glob(".step-*.removed"):
         shutil.rmtree(removed)
 
 
 def remove_after(run: Path, step: int) -> None:
     """Removes a run's checkpoints of later steps, the newest first, so that those left have no gap."""
-    for later in reversed(checkpoints(run)):
-        if step_of(later) > step:
-            os.replace(later, later.with_name(f".{later.name}.removed"))
-    _sweep_removed(run)
+    _remove(run, [later for later in reversed(checkpoints(run)) if step_of(later) > step])
 
 
 def require_newest(checkpoint: Path) -> None:

@@ -18,12 +18,11 @@ from torch import Tensor
 from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
 from gamespiel.agents.engines.base import Prefill
-from gamespiel.agents.engines.nodes import NodeRead, NodeReader
+from gamespiel.agents.engines.nodes import NodeRead, child_log_probs, read_nodes
 from gamespiel.agents.sampling.drawing import (
     TrieDescent,
     WrittenAnswers,
     action_probabilities,
-    inverse_cdf,
     write_best,
 )
 from gamespiel.agents.sampling.noise import Uniforms
@@ -47,7 +46,6 @@ class ChoiceSampler:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.nodes = NodeReader(engine)
 
     @torch.no_grad()
     def sample(
@@ -93,12 +91,9 @@ class ChoiceSampler:
         inputs = [prompts[row] for row in rows], [descent.tries[row] for row in rows]
         log_probs, log_mass, where, hidden = self._read_all(*inputs, anchored=True)
         mass, nodes_of = log_mass.exp(), dict(zip(rows, where, strict=True))
-        at, depth = descent.begin(rows), 0
-        while at:
-            nodes = [nodes_of[row][node] for row, node in at.items()]
-            chosen = inverse_cdf(log_probs, nodes, uniforms(depth)[list(at)])
-            at = descent.take(at, nodes, chosen, log_probs, mass)
-            depth += 1
+        descent.lead(
+            rows, uniforms, lambda at: ([nodes_of[row][node] for row, node in at.items()], log_probs, mass)
+        )
         return hidden
 
     def _descend_large(
@@ -133,7 +128,7 @@ class ChoiceSampler:
     def _descend_tries(
         self, descent: TrieDescent, slot: dict[int, int], last: Tensor, prefix: Any, uniforms: Uniforms
     ) -> None:
-        """Leads the rows of one chunk from their tries' roots to an action, one depth at a time.
+        """Leads the rows of one chunk to an action.
 
         Args:
             descent: The tries, and what is drawn.
@@ -142,13 +137,10 @@ class ChoiceSampler:
             prefix: The engine's prefix of the chunk.
             uniforms: See ``sample``.
         """
-        tries, at = descent.tries, descent.begin(slot)
-        depth = 0
-        while at:
-            noise = uniforms(depth)
+
+        def read(at: dict[int, int]) -> tuple[list[int], Tensor, Tensor]:
             reads = Index[tuple[int, Tokens, Tokens]]()  # prompt slot, tokens so far, children
-            rows = list(at)
-            where = [reads((slot[row], *tries[row].nodes[at[row]])) for row in rows]
+            where = [reads((slot[row], *descent.tries[row].nodes[node])) for row, node in at.items()]
             started = [not tokens for _, tokens, _ in reads.items]
             states = last.index_select(0, transfer.send([i for i, _, _ in reads.items], last.device))
             if not all(started):
@@ -157,13 +149,12 @@ class ChoiceSampler:
                 places, continued = [reads.items[k][0] for k in further], [reads.items[k][1] for k in further]
                 further_states = self.engine.extend(prefix, places, continued)
                 states = states.index_copy(0, transfer.send(further, states.device), further_states)
-            log_probs, log_mass = self.nodes.child_log_probs(
-                states, [children for _, _, children in reads.items]
-            )
+            all_children = [children for _, _, children in reads.items]
+            log_probs, log_mass = child_log_probs(self.engine, states, all_children)
             log_probs, mass = transfer.read(log_probs, log_mass.exp())
-            chosen = inverse_cdf(log_probs, where, noise[rows])
-            at = descent.take(at, where, chosen, log_probs, mass)
-            depth += 1
+            return where, log_probs, mass
+
+        descent.lead(list(slot), uniforms, read)
 
     @torch.no_grad()
     def best(self, prompts: Sequence[Tokens], tries: Sequence[ActionTrie]) -> WrittenAnswers:
@@ -207,7 +198,8 @@ class ChoiceSampler:
         anchors = [(sequences(prompt), len(prompt) - 1) for prompt in prompts] if anchored else []
         if not sequences.items:
             return torch.zeros(0, 1), torch.zeros(0), where, torch.zeros(0, 0, device=self.engine.device)
-        states, hidden = self.nodes.read(sequences.items, reads.items, anchors)
-        log_probs, log_mass = self.nodes.child_log_probs(states, [read.children for read in reads.items])
+        states, hidden = read_nodes(self.engine, sequences.items, reads.items, anchors)
+        all_children = [read.children for read in reads.items]
+        log_probs, log_mass = child_log_probs(self.engine, states, all_children)
         log_probs, log_mass = transfer.read(log_probs, log_mass)
         return log_probs, log_mass, where, hidden

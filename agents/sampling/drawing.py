@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from gamespiel.agents import transfer
 from gamespiel.agents.sampling.decisions import Decision, Request
+from gamespiel.agents.sampling.noise import Uniforms
 from gamespiel.agents.tokens import Tokens
 from gamespiel.agents.tokens.constraints import ActionTrie, Branch
 from task_gym.errors import TaskGymError
@@ -117,45 +118,46 @@ def _first_above(cumulative: Tensor, p: Tensor, targets: Tensor) -> Tensor:
     return torch.minimum((cumulative <= targets).sum(-1), last)
 
 
+ReadNodes = Callable[[dict[int, int]], tuple[list[int], Tensor, Tensor]]
+"""Nodes by row to the place of each among the nodes that are read, and what is found there, on the CPU.
+
+That is log-probabilities of the k nodes' children, float32 (k, c), and their unmasked mass, float32 (k,).
+"""
+
+
 class TrieDescent:
     """Answers, log-probabilities and legal mass as rows descend their tries."""
 
     def __init__(self, tries: Sequence[ActionTrie]) -> None:
         self.tries = tries
-        self._actions = [-1] * len(tries)
+        self._actions = [next(iter(trie.paths)) for trie in tries]
         self._log_probs: list[list[float]] = [[] for _ in tries]
         self._mass = np.ones(len(tries), dtype=np.float32)
 
-    def begin(self, rows: Sequence[int] | dict[int, int]) -> dict[int, int]:
-        """Returns the node at which each row begins; rows with one legal action have nothing to decide."""
-        at = {}
-        for row in rows:
-            if self.tries[row].nodes:
-                at[row] = 0
-            else:
-                self._actions[row] = next(iter(self.tries[row].paths))
-        return at
+    def lead(self, rows: Sequence[int], uniforms: Uniforms, read: ReadNodes) -> None:
+        """Leads rows from their tries' roots to an action, one depth at a time.
 
-    def take(
-        self,
-        at: dict[int, int],
-        where: list[int],
-        chosen: npt.NDArray[np.int64],
-        log_probs: Tensor,
-        mass: Tensor,
-    ) -> dict[int, int]:
-        """Takes a child in each row; returns the nodes of the rows that go on. Tensors are on the CPU."""
-        taken = log_probs.numpy()[where, chosen].tolist()
-        self._mass[list(at)] *= mass.numpy()[where]
-        further = {}
-        for (row, node), child, log_prob in zip(at.items(), chosen.tolist(), taken, strict=True):
-            self._log_probs[row].append(log_prob)
-            branch = Branch(node, child)
-            if branch in self.tries[row].following:
-                further[row] = self.tries[row].following[branch]
-            else:
-                self._actions[row] = self.tries[row].ends[branch]
-        return further
+        Args:
+            rows: The rows; those with one legal action have nothing to decide.
+            uniforms: Returns the noise of the depth-th decision, float64 (n,).
+            read: See ``ReadNodes``.
+        """
+        at, depth = {row: 0 for row in rows if self.tries[row].nodes}, 0
+        while at:
+            noise = uniforms(depth)[list(at)]
+            where, log_probs, mass = read(at)
+            chosen = inverse_cdf(log_probs, where, noise)
+            taken = log_probs.numpy()[where, chosen].tolist()
+            self._mass[list(at)] *= mass.numpy()[where]
+            further = {}
+            for (row, node), child, log_prob in zip(at.items(), chosen.tolist(), taken, strict=True):
+                self._log_probs[row].append(log_prob)
+                branch = Branch(node, child)
+                if branch in self.tries[row].following:
+                    further[row] = self.tries[row].following[branch]
+                else:
+                    self._actions[row] = self.tries[row].ends[branch]
+            at, depth = further, depth + 1
 
     def finish(self, hidden: Tensor) -> WrittenAnswers:
         return WrittenAnswers(

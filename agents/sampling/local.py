@@ -40,7 +40,7 @@ class EngineSampler:
     def __init__(self, engine: Engine, adapters: AdapterSets, critic: Callable[[Tensor], Tensor]) -> None:
         self._engine, self._adapters, self._critic = engine, adapters, critic
         self._choices, self._texts = ChoiceSampler(engine), TextSampler(engine)
-        self._cache = KeptPrefixes[TreePrefix]()
+        self._cache = KeptPrefixes()
 
     @property
     def tokens_read(self) -> int:
@@ -79,7 +79,7 @@ class EngineSampler:
             return self._write_answers(requests, partial(self._read_turns, owner), replies.add)
 
         with self._adapters.use(first.adapters):
-            written = self._engine.budgets.retry_forward(write, prompts, self._engine.count)
+            written = self._engine.budgets.retry(write, prompts, self._engine.count)
             values: list[float] = self._critic(written.hidden).tolist()
         if replies is not None:
             self._cache.drop_followed(owner, prompts)
@@ -119,7 +119,7 @@ class EngineSampler:
             prompts = [request.prompt for request in group]
             work = partial(self._choices.distribution, prompts, list(map(require_trie, group)))
             with self._adapters.use(group[0].adapters):
-                return self._engine.budgets.retry_forward(work, prompts, self._engine.count)
+                return self._engine.budgets.retry(work, prompts, self._engine.count)
 
         return map_groups(requests, lambda request: request.adapters, find)
 

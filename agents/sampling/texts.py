@@ -82,17 +82,26 @@ class TextSampler:
                     for prompt, state in zip(chunk, last, strict=True):
                         hidden[prompt] = state
                 live = [group.rows[i] for i in chunk]
-                waiting += self._write_on(draft, _Live(group.depth, last, prefix, live))
+                waiting += self._write_on(draft, group.depth, last, prefix, live)
         stacked = torch.stack([state for state in hidden if state is not None])
         at = transfer.send(prompt_of, stacked.device)
         log_probs = [np.array(values, dtype=np.float32) for values in draft.log_probs]
         tokens = [tuple(reply) for reply in draft.tokens]
         return WrittenAnswers(tokens, log_probs, [None] * len(prompts), stacked.index_select(0, at))
 
-    def _write_on(self, draft: _Draft, live: _Live) -> list[_Group]:
-        """Writes the live rows to their ends; returns those put off, which are to be read again."""
+    def _write_on(
+        self, draft: _Draft, depth: int, states: Tensor, prefix: Any, rows: list[list[int]]
+    ) -> list[_Group]:
+        """Writes texts to their ends; returns those put off, which are to be read again.
+
+        Args:
+            draft: What is written.
+            depth: Tokens of their replies so far.
+            states: Hidden states of their last tokens.
+            prefix: The engine's prefix of them.
+            rows: The rows of each text.
+        """
         put_off: list[_Group] = []
-        depth, states, prefix, rows = live
         while True:
             where = np.repeat(np.arange(len(rows)), [len(members) for members in rows])
             order = [row for members in rows for row in members]
@@ -165,15 +174,6 @@ class _Group(NamedTuple):
 
     depth: int
     texts: list[Tokens]
-    rows: list[list[int]]
-
-
-class _Live(NamedTuple):
-    """Texts that are being written: hidden states of their last tokens, and the rows of each."""
-
-    depth: int
-    states: Tensor
-    prefix: Any
     rows: list[list[int]]
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
-from gamespiel.agents.engines.nodes import NodeRead, NodeReader
+from gamespiel.agents.engines.nodes import NodeRead, child_log_probs, read_nodes
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.scoring import Scores
 from gamespiel.agents.tokens import Index, Tokens, spans
@@ -60,7 +60,6 @@ class ChoiceScorer:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.nodes = NodeReader(engine)
 
     def read_tokens(self, decision: Decision, *, mass: bool) -> Tokens:
         """Returns the tokens of a choice that are read after the prompt.
@@ -105,9 +104,9 @@ class ChoiceScorer:
             passed.append([(read,) for read, _ in chosen[-1]])
             for depth, token in trie.list_forced(action) if mass else ():
                 passed[-1].append((reads(NodeRead(sequence, last + depth, (token,))),))
-        states, hidden = self.nodes.read(sequences.items, reads.items, anchors, where)
+        states, hidden = read_nodes(self.engine, sequences.items, reads.items, anchors, where)
         read_children = [read.children for read in reads.items]
-        log_probs, log_mass = self.nodes.child_log_probs(states, read_children, mass=mass)
+        log_probs, log_mass = child_log_probs(self.engine, states, read_children, mass=mass)
         device = hidden.device
         owners, rows, children = transfer.send(_lay_out(chosen, where, 2), device)
         nodes = log_probs.index_select(0, rows)

@@ -14,8 +14,7 @@ from torch.nn.functional import pad
 
 from gamespiel.agents import transfer
 from gamespiel.agents.engines import Engine
-from gamespiel.agents.engines.budgets import Budgets
-from gamespiel.agents.models.adapters import Adapters, AdapterSets
+from gamespiel.agents.models.adapters import AdapterSets
 from gamespiel.agents.ranks import ALONE, Ranks
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.scoring import Scores
@@ -40,29 +39,15 @@ class OtherPart(NamedTuple):
     rows: Tensor
 
 
-class OtherRows(NamedTuple):
-    """Another policy's numbers for the decisions of one forward.
-
-    Attributes:
-        rows: See ``OtherPart``.
-        estimator: How divergences from it are found: "exact" or "k3".
-    """
-
-    rows: Tensor
-    estimator: str
-
-
 class OtherScores:
     """Another policy's numbers for all decisions of a step.
 
     Args:
         decisions: Number of decisions in all.
         parts: Each decision is in one of them.
-        estimator: See ``OtherRows``.
     """
 
-    def __init__(self, decisions: int, parts: Sequence[OtherPart], estimator: str) -> None:
-        self.estimator = estimator
+    def __init__(self, decisions: int, parts: Sequence[OtherPart]) -> None:
         self._first, self._count = np.zeros((2, decisions), dtype=np.int64)
         width, tables, filled = max(part.rows.shape[1] for part in parts), [], 0
         for where, counts, rows in parts:
@@ -71,10 +56,10 @@ class OtherScores:
             tables.append(pad(rows, (0, width - rows.shape[1]), value=-torch.inf))
         self._rows = torch.cat(tables)
 
-    def take(self, where: Positions) -> OtherRows:
+    def take(self, where: Positions) -> Tensor:
         """Returns the rows of the decisions at these positions, in their order."""
         rows = transfer.send(spans(self._first, self._count, where), self._rows.device)
-        return OtherRows(self._rows.index_select(0, rows), self.estimator)
+        return self._rows.index_select(0, rows)
 
 
 T = TypeVar("T")
@@ -93,22 +78,14 @@ class Scorer:
 
     Attributes:
         ranks: The ranks that share the work of ``prepare`` and of what ``split`` returns.
+        budgets: The token budgets, which the local sampler shares.
     """
 
     def __init__(self, engine: Engine, adapters: AdapterSets, critic: Callable[[Tensor], Tensor]) -> None:
         self._engine, self._adapters, self._critic = engine, adapters, critic
         self.ranks: Ranks = ALONE
+        self.budgets = engine.budgets
         self._choices, self._texts = ChoiceScorer(engine), TextScorer(engine)
-
-    @property
-    def budgets(self) -> Budgets:
-        """Returns the token budgets, which the local sampler shares."""
-        return self._engine.budgets
-
-    @property
-    def tokens_read(self) -> int:
-        """Returns the tokens read since the start, each repetition counted."""
-        return self._engine.tokens_read
 
     @property
     def depends_on_forwards(self) -> bool:
@@ -122,17 +99,14 @@ class Scorer:
         """Returns whether something says what is legal, so that ``score`` can find the mass on it."""
         return not isinstance(decisions[0].constraint, FreeText)
 
-    def publish(self, name: str, adapters: Adapters) -> None:
-        """Makes adapters known by a name (see ``Sampler.publish``)."""
-        self._adapters.publish(name, adapters)
-
     # -- with gradients ------------------------------------------------------------------------------------
 
     def score(
         self,
         decisions: Sequence[Decision],
-        others: Mapping[str, OtherRows] | None = None,
+        others: Mapping[str, Tensor] | None = None,
         *,
+        estimator: str = "exact",
         mass: bool = False,
         critic_only: bool = False,
     ) -> Scores:
@@ -140,7 +114,8 @@ class Scorer:
 
         Args:
             decisions: The decisions, n of them.
-            others: By name, what other policies made of these decisions.
+            others: By name, what other policies made of these decisions, the rows of ``OtherScores``.
+            estimator: How divergences from them are found, as they were prepared for.
             mass: Whether the mass on legal answers is asked for. Then every token of a choice is read.
             critic_only: Whether only the critic has gradients. Hidden states then carry none, so an
                 untrained critic cannot move the adapters.
@@ -149,9 +124,7 @@ class Scorer:
             scores = self._scorer_of(decisions).score(decisions, mass=mass)
         values = self._critic(scores.hidden)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not critic_only):
-            divergences = {
-                name: scores.divergence(other.rows, other.estimator) for name, other in (others or {}).items()
-            }
+            divergences = {name: scores.divergence(rows, estimator) for name, rows in (others or {}).items()}
         return replace(scores, values=values, divergences=divergences)
 
     def split(
@@ -191,9 +164,10 @@ class Scorer:
         return chunks
 
     def retry(self, work: Callable[[], T], decisions: Sequence[Decision], undo: Callable[[], None]) -> T:
-        """Returns ``work()``, scores of these decisions with gradients (see ``Budgets.retry_backward``)."""
+        """Returns ``work()``, scores of these decisions with gradients (see ``Budgets.retry``)."""
         texts = self._read_sequences(decisions, mass=False)
-        return self.budgets.retry_backward(work, texts, self._engine.count, undo, self.ranks.agree)
+        agree = self.ranks.agree
+        return self.budgets.retry(work, texts, self._engine.count, gradients=True, undo=undo, agree=agree)
 
     # -- without gradients ---------------------------------------------------------------------------------
 
@@ -246,7 +220,7 @@ class Scorer:
 
         shares = self.ranks.share_work(prepare_share)
         parts = [part._replace(rows=part.rows.to(home)) for share in shares for part in share]
-        return OtherScores(len(decisions), parts, estimator)
+        return OtherScores(len(decisions), parts)
 
     def _prepare_group(
         self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool
@@ -266,7 +240,7 @@ class Scorer:
                 parts.append(OtherPart(where[rows], counts, scores.keep(estimator)))
             return parts
 
-        return self.budgets.retry_forward(work, [decision.prompt for decision in group], self._engine.count)
+        return self.budgets.retry(work, [decision.prompt for decision in group], self._engine.count)
 
     def values(self, prompts: Sequence[Tokens]) -> Tensor:
         """Returns the critic's values of prompts, float32 (n,).
@@ -274,14 +248,15 @@ class Scorer:
         Raises:
             MemoryLimitError: not even one prompt fits into memory.
         """
-        return self.budgets.retry_forward(lambda: self._read_values(prompts), prompts, self._engine.count)
-
-    def _read_values(self, prompts: Sequence[Tokens]) -> Tensor:
         distinct = Index[Tokens]()
         where = [distinct(prompt) for prompt in prompts]
         last = [len(prompt) - 1 for prompt in distinct.items]
-        hidden = self._engine.read(distinct.items, list(range(len(last))), last)
-        return self._critic(hidden.index_select(0, transfer.send(where, hidden.device)))
+
+        def read() -> Tensor:
+            hidden = self._engine.read(distinct.items, range(len(last)), last)
+            return self._critic(hidden.index_select(0, transfer.send(where, hidden.device)))
+
+        return self.budgets.retry(read, prompts, self._engine.count)
 
     # -- choosing and writing ------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,18 +43,6 @@ class AmbiguousNamesError(TaskGymError, ValueError):
     """Names of legal actions that the tokenizer cannot tell apart."""
 
 
-class NamedLegal(NamedTuple):
-    """Legal actions of a state that are answered by name.
-
-    Attributes:
-        actions: The legal actions, ascending.
-        names: The text to write for each of them.
-    """
-
-    actions: Tokens
-    names: tuple[str, ...]
-
-
 class LegalAnswers:
     """The legal actions' texts, in a trie: an answer is a choice among them.
 
@@ -71,7 +59,7 @@ class LegalAnswers:
         self.trie_of_numbers: Callable[[Tokens], ActionTrie] = lru_cache(TRIES_CACHED)(
             lambda legal: ActionTrie.build({action: codec.encode_action(action) for action in legal})
         )
-        self.trie_of_names: Callable[[NamedLegal], ActionTrie] = lru_cache(NAMED_TRIES_CACHED)(
+        self.trie_of_names: Callable[[Tokens, tuple[str, ...]], ActionTrie] = lru_cache(NAMED_TRIES_CACHED)(
             self._trie_of_names
         )
 
@@ -125,15 +113,15 @@ class LegalAnswers:
         if not self.by_name:
             return [self.trie_of_numbers(actions) for actions in sets]
         named = zip(sets, _names_of(observations, sets), strict=True)
-        return [self.trie_of_names(NamedLegal(actions, names)) for actions, names in named]
+        return [self.trie_of_names(actions, names) for actions, names in named]
 
-    def _trie_of_names(self, legal: NamedLegal) -> ActionTrie:
-        answers = [self.codec.encode_answer(name) for name in legal.names]
+    def _trie_of_names(self, legal: Tokens, names: tuple[str, ...]) -> ActionTrie:
+        answers = [self.codec.encode_answer(name) for name in names]
         try:
-            return ActionTrie.build(dict(zip(legal.actions, answers, strict=True)))
+            return ActionTrie.build(dict(zip(legal, answers, strict=True)))
         except ValueError as error:
             raise AmbiguousNamesError(
-                f"names of actions: {list(legal.names)} were given, of which two are the same to the "
+                f"names of actions: {list(names)} were given, of which two are the same to the "
                 "tokenizer, or one the beginning of another; allowed: names that differ, or answers by id"
             ) from error
 

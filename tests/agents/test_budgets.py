@@ -22,7 +22,7 @@ from gamespiel.agents import engines
 from gamespiel.agents.engines import ENGINES, Budgets
 from gamespiel.agents.engines.budgets import CLEAN_STEPS, MOST_CLEAN_STEPS
 from gamespiel.agents.models import memory
-from gamespiel.agents.models.memory import MemoryLimitError, halve_budget
+from gamespiel.agents.models.memory import MemoryLimitError
 from gamespiel.agents.policy import LLMPolicy
 from tests.agents.cards import card
 from tests.agents.toys import make_policy
@@ -40,7 +40,7 @@ def end_steps(budgets: Budgets, count: int) -> None:
 def run_out(budgets: Budgets, times: int = 1) -> None:
     """Lets memory run out in forwards of 1,000 tokens in turns of 10."""
     work = Mock(side_effect=[*[torch.OutOfMemoryError("CUDA")] * times, None])
-    budgets.retry_forward(work, [(1,) * 10] * 100, lambda texts: 10 * len(texts))
+    budgets.retry(work, [(1,) * 10] * 100, lambda texts: 10 * len(texts))
 
 
 def test_a_budget_falls_to_one_turn_and_no_further_and_is_never_nothing() -> None:
@@ -48,9 +48,15 @@ def test_a_budget_falls_to_one_turn_and_no_further_and_is_never_nothing() -> Non
     for name in ("tokens_per_forward", "tokens_per_backward"):
         with pytest.raises(ValueError, match=rf"{name} must be at least 1, got 0"):
             Budgets(**{name: 0})
-    assert halve_budget("ppo.tokens_per_forward", 3000, 3500, 2000) == 2000
+    budgets, tried = Budgets(3000), list[int]()
+
+    def work() -> None:
+        tried.append(budgets.tokens_per_forward)
+        raise torch.OutOfMemoryError("CUDA")
+
     with pytest.raises(MemoryLimitError, match=r"one turn of 2000; .*gradient_checkpointing"):
-        halve_budget("ppo.tokens_per_forward", 2000, 3500, 2000)
+        budgets.retry(work, [(1,) * 2000], lambda texts: 3500)
+    assert tried == [3000, 2000]
 
 
 @pytest.mark.parametrize(("reading", "tokens"), [("shared", 14), ("padded", 44)])
@@ -64,7 +70,7 @@ def test_the_first_fall_splits_the_forward(policy: LLMPolicy, reading: str, toke
         if len(tried) == 1:
             raise torch.OutOfMemoryError("CUDA")
 
-    engine.budgets.retry_forward(work, PROMPTS, engine.count)
+    engine.budgets.retry(work, PROMPTS, engine.count)
     assert engine.budgets.tokens_per_forward == max(tokens // 2, 11)
     assert tried == [[4], [1] * 4 if reading == "shared" else [2, 2]]
 

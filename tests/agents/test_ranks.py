@@ -183,8 +183,9 @@ def test_memory_that_another_rank_lacks_halves_the_budget_here() -> None:
     def agree(lacks_memory: bool) -> bool:
         return lacks_memory or next(said)
 
-    done = budgets.retry_backward(
-        lambda: "done", [(1,) * 30] * 4, lambda texts: 120, lambda: undone.append(1), agree
-    )
+    done = budgets.retry(
+        lambda: "done", [(1,) * 30] * 4, lambda texts: 120,
+        gradients=True, undo=lambda: undone.append(1), agree=agree,
+    )  # fmt: skip
     # The batch has 120 tokens. A budget of 100 was tried first, and its half is 50.
     assert (done, budgets.tokens_per_backward, undone) == ("done", 50, [1])

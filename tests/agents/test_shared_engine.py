@@ -23,7 +23,6 @@ from gamespiel.agents.engines.token_tree import (
     TokenTree,
     choose_tile_width,
     tile_fresh,
-    tile_tree,
 )
 from gamespiel.agents.tokens import Tokens
 from tests.agents.families import parametrize_families
@@ -83,15 +82,12 @@ def test_tokens_attend_to_their_paths_alone(sequences: list[Tokens], width: int,
     n = len(tree.tokens)
     rows = np.array(sorted(rng.sample(range(n), rng.randint(1, n))))
     paths = {int(path[depth]): path[: depth + 1] for path in tree.paths for depth in range(len(path))}
-    for tiles, asked in (
-        (tile_tree(tree, width), np.arange(n)),
-        (tile_fresh(tree, rows, np.arange(n), width), rows),
-    ):
+    for asked in (np.arange(n), rows):
         expected = [
             (len(paths[row]) - 1, [(int(token), depth) for depth, token in enumerate(paths[row])])
             for row in asked.tolist()
         ]
-        assert read_attention(tiles) == dict(enumerate(expected))
+        assert read_attention(tile_fresh(tree, asked, np.arange(n), width)) == dict(enumerate(expected))
 
 
 def make_small(family: str) -> Any:
@@ -294,7 +290,7 @@ def grow(talks: list[Tokens], rng: random.Random) -> list[Tokens]:
 def test_turns_are_those_of_reading_whole_conversations(family: str) -> None:
     """Four turns of conversations that share and branch; the answers go on from what was kept."""
     model, rng = make_small(family), random.Random(2)
-    padded, engine, cache = PaddedEngine(model), SharedEngine(model), KeptPrefixes[object]()
+    padded, engine, cache = PaddedEngine(model), SharedEngine(model), KeptPrefixes()
     talks = [tuple(rng.randrange(50) for _ in range(n)) for n in (5, 9, 40, 2)]
     for _ in range(4):
         before, seen = (
@@ -322,7 +318,7 @@ def test_what_was_read_longest_ago_leaves_first() -> None:
 
     A prefix that all go on from is forgotten.
     """
-    cache = KeptPrefixes[Read]()
+    cache = KeptPrefixes()
     one, two, three, four = Read((1, 2), (1, 3)), Read((5, 6)), Read((7, 8, 9, 9)), Read((1,) * 7)
     for owner, prefix in (("me", one), ("you", two), ("me", three), ("me", four)):
         cache.put(owner, prefix, 6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gamespiel.agents.buffer import TurnBuffer
+from gamespiel.agents.hyperparameters import Hyperparameters
 from gamespiel.agents.learning.advantages import KnownValues, explained_variance, normalize_by_group
 from gamespiel.agents.learning.coefficients import AdaptiveKLController, Coefficients, Shaped
 from gamespiel.agents.learning.terms import (
@@ -36,6 +38,7 @@ from task_gym.errors import ArgumentError
 
 TRIE = ActionTrie.build({action: (10 + action,) for action in range(3)})
 FREE = FreeText(frozenset({2}), 4)
+PLAIN = Hyperparameters(normalize_advantage=False)
 
 
 def decision(constraint: Any, tokens: tuple[int, ...], *log_probs: float) -> Decision:
@@ -60,7 +63,7 @@ def test_interleaved_episodes_of_different_lengths() -> None:
         δ₁ = 0 + 0.5·12 − 2 = 4     A₁ = 4
         δ₀ = 0 + 0.5·2 − 2 = −1     A₀ = −1 + 0.125·4 = −0.5
     """
-    buffer = TurnBuffer(gamma=0.5, gae_lambda=0.25, normalize=False)
+    buffer = TurnBuffer(Hyperparameters(gamma=0.5, lam=0.25, normalize_advantage=False))
     for episode, reward, value in ((0, 0, 1), (1, 0, 2), (0, 0, 2), (1, 0, 2), (0, 8, 4)):
         add(buffer, episode, reward, value)
     buffer.bootstrap(1, 12.0)
@@ -79,12 +82,12 @@ def test_a_choice_is_one_unit_and_a_forced_answer_a_unit_of_nothing() -> None:
     only, free = ActionTrie.build({7: (7, end)}), FreeText(frozenset({end}), 5)
     log_probs = [[-0.5, -0.25], [], [-1.0], [-2.0, -4.0]]
     answers = [(trie, (1, 2, end)), (only, (7, end)), (trie, (2, end)), (free, (3, end))]
-    buffer = TurnBuffer(normalize=False)
+    buffer = TurnBuffer(PLAIN)
     for turn, ((constraint, tokens), row) in enumerate(zip(answers, log_probs, strict=True)):
         buffer.add(turn, decision(constraint, tokens, *row), float(turn), 0.0)
     buffer.compute_returns_and_advantage()
     batch = buffer.batch(np.array([3, 0, 1, 2]))
-    assert batch.units == 5 and batch.turn_of_unit.tolist() == [0, 0, 1, 2, 3]
+    assert batch.turn_of_unit.tolist() == [0, 0, 1, 2, 3]
     assert batch.sampler_log_probs.tolist() == [-2.0, -4.0, -0.75, 0.0, -1.0]
     assert batch.unit_of_token.tolist() == [0, 1, 2, 2, 4]
     assert batch.sum_over_units(torch.arange(1.0, 6.0)).tolist() == [1.0, 2.0, 7.0, 0.0, 5.0]
@@ -98,7 +101,7 @@ def test_equal_turns_are_merged_by_the_sign_of_their_advantage(all_actions: bool
     each counts half a turn.
     """
     trie = ActionTrie.build({0: (10, 99), 1: (11, 99)})
-    buffer, half = TurnBuffer(normalize=False, scale=0.5), np.log(0.5)
+    buffer, half = TurnBuffer(replace(PLAIN, advantage_scale=0.5)), np.log(0.5)
     for episode in range(3):
         buffer.add(episode, decision(trie, (10, 99), half), 0.0, 0.5)
     buffer.compute_returns_and_advantage()
@@ -135,7 +138,7 @@ def test_a_better_action_that_is_rare_counts_as_one_of_the_floor() -> None:
     """
     trie = ActionTrie.build({0: (10, 99), 1: (11, 99)})
     for sign, factor in ((1.0, 5.0), (-1.0, 1.0)):
-        buffer = TurnBuffer(normalize=False, scale=1.0)
+        buffer = TurnBuffer(replace(PLAIN, advantage_scale=1.0))
         for episode in range(2):
             buffer.add(episode, decision(trie, (11, 99), np.log(0.99)), 0.0, 0.5)
         chances = [np.array([0.01, 0.99])]
@@ -165,7 +168,7 @@ def test_replies_and_their_scorers_column() -> None:
 
     Turns that were not scored keep the sampler's as their old ones.
     """
-    buffer = TurnBuffer(normalize=False)
+    buffer = TurnBuffer(PLAIN)
     log_probs = [(-0.5, -1.0), (-2.0,), (-4.0, -8.0, -16.0)]
     for turn, (tokens, row) in enumerate(zip([(5, 6), (7,), (8, 9, 10)], log_probs, strict=True)):
         buffer.add(turn, decision(FREE, tokens, *row), turn + 1.0, 0.5)
@@ -176,8 +179,7 @@ def test_replies_and_their_scorers_column() -> None:
     assert batch.unit_of_token.tolist() == [0, 1, 2, 3, 4] and batch.turn_of_unit.tolist() == [0, 0, 0, 1, 1]
     assert batch.sampler_log_probs.tolist() == batch.old_log_probs.tolist() == [-4, -8, -16, -0.5, -1]
     assert batch.advantages.tolist() == [2.5, 0.5] and batch.returns.tolist() == [3.0, 1.0]
-    assert batch.old_values.tolist() == [0.5, 0.5]
-    for tensor in (batch.old_values, batch.old_log_probs, batch.advantages, batch.returns):
+    for tensor in (batch.old_log_probs, batch.advantages, batch.returns):
         assert tensor.dtype == torch.float32
     buffer.put_scored(np.array([2, 0]), torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]))
     batch = buffer.batch(np.arange(3))
@@ -187,7 +189,7 @@ def test_replies_and_their_scorers_column() -> None:
 
 
 def test_decisions_that_are_refused() -> None:
-    buffer = TurnBuffer()
+    buffer = TurnBuffer(Hyperparameters())
     for wrong, message in (
         # The only branching node of TRIE has one log-probability, a written token one each.
         (decision(TRIE, (10,), -0.5, -0.5), "1 decided tokens was given 2 log-probabilities"),
@@ -200,7 +202,7 @@ def test_decisions_that_are_refused() -> None:
 
 
 def test_batches_need_advantages_and_a_reset_forgets_all() -> None:
-    buffer = TurnBuffer()
+    buffer = TurnBuffer(Hyperparameters())
     for turn in range(2):
         add(buffer, turn, 0.0, 0.0)  # the second makes the advantages stale
         with pytest.raises(RuntimeError, match="call compute_returns_and_advantage"):

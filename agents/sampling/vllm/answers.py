@@ -27,7 +27,6 @@ from gamespiel.agents.sampling.drawing import (
     TrieDescent,
     WrittenAnswers,
     action_probabilities,
-    inverse_cdf,
     require_trie,
     write_best,
 )
@@ -109,14 +108,15 @@ class ServedAnswers:
             uniforms: Returns the noise of the depth-th decision, float64 (n,).
         """
         descent = TrieDescent([require_trie(request) for request in requests])
-        at, depth = descent.begin(range(len(requests))), 0
-        while at:
-            queries, rows = Index[NodeQuery](), list(at)
-            where = [queries(_query_of(requests[row], descent.tries[row].nodes[at[row]])) for row in rows]
-            log_probs, mass = _mask(self.read_nodes(queries.items))
-            places = inverse_cdf(log_probs, where, uniforms(depth)[rows])
-            at = descent.take(at, where, places, log_probs, mass)
-            depth += 1
+
+        def read(at: dict[int, int]) -> tuple[list[int], Tensor, Tensor]:
+            queries = Index[NodeQuery]()
+            where = [
+                queries(_query_of(requests[row], descent.tries[row].nodes[node])) for row, node in at.items()
+            ]
+            return where, *_mask(self.read_nodes(queries.items))
+
+        descent.lead(range(len(requests)), uniforms, read)
         return descent.finish(torch.zeros(len(requests), 0))
 
     def best(self, requests: Sequence[Request]) -> WrittenAnswers:

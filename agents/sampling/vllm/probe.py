@@ -6,19 +6,18 @@ Adapters that never arrive leave a run that learns from an ever older policy wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from gamespiel.agents.engines import Engine
-from gamespiel.agents.engines.nodes import NodeRead, NodeReader
+from gamespiel.agents.engines.nodes import NodeRead, child_log_probs, read_nodes
 from gamespiel.agents.models import BASE
 from gamespiel.agents.models.adapters import AdapterSets
 from gamespiel.agents.sampling.vllm.answers import IDS, LogProbs, NodeQuery, node_body, read_children
 from gamespiel.agents.sampling.vllm.replicas import Job, Replicas
 from gamespiel.agents.sampling.vllm.server import ServerError
-from gamespiel.agents.tokens import Tokens, map_groups
+from gamespiel.agents.tokens import Tokens
 
 NOISE = 4.0
 """Adapters that move the probe by less than so many times the rounding need not show on a server."""
@@ -49,25 +48,24 @@ class LocalReader:
 
     def __init__(self, engine: Engine, adapters: AdapterSets) -> None:
         self.engine, self.adapters = engine, adapters
-        self._nodes = NodeReader(engine)
 
     @torch.no_grad()
     def read_nodes(self, queries: Sequence[NodeQuery]) -> list[LogProbs]:
-        """Returns the unmasked log-probabilities of each query's children, float64 (c,)."""
-        return map_groups(queries, lambda query: query.adapters, self._read_group)
+        """Returns the unmasked log-probabilities of each query's children, float64 (c,).
 
-    def _read_group(self, queries: Sequence[NodeQuery]) -> list[LogProbs]:
+        All queries have the same adapters.
+        """
         texts, children = [query.text for query in queries], [query.children for query in queries]
         reads = [NodeRead(row, len(query.text) - 1, query.children) for row, query in enumerate(queries)]
 
         def read() -> LogProbs:
-            states, _ = self._nodes.read(texts, reads, [])
-            log_probs, log_mass = self._nodes.child_log_probs(states, children)
+            states, _ = read_nodes(self.engine, texts, reads, [])
+            log_probs, log_mass = child_log_probs(self.engine, states, children)
             unmasked: LogProbs = (log_probs + log_mass[:, None]).double().cpu().numpy()
             return unmasked
 
         with self.adapters.use(queries[0].adapters):
-            unmasked = self.engine.budgets.retry_forward(read, texts, self.engine.count)
+            unmasked = self.engine.budgets.retry(read, texts, self.engine.count)
         return [row[: len(node_children)] for row, node_children in zip(unmasked, children, strict=True)]
 
     @torch.no_grad()
@@ -77,12 +75,6 @@ class LocalReader:
             states = self.engine.read([prompt], [0], [len(prompt) - 1])
             top = self.engine.logits(states)[0].topk(min(count, self.engine.vocab_size)).indices
         return tuple(sorted(top.tolist()))
-
-
-@dataclass
-class _Seen:
-    ours: LogProbs
-    theirs: dict[str, LogProbs]
 
 
 class Probe:
@@ -98,7 +90,8 @@ class Probe:
     def __init__(self, replicas: Replicas, reader: LocalReader, prompt: Tokens, limit: float) -> None:
         self.replicas, self.reader, self.prompt, self.limit = replicas, reader, prompt, limit
         self.children = reader.likeliest(BASE, prompt, IDS)
-        self._seen: dict[str, _Seen] = {}
+        #: By name of adapters, what was read here and what servers answered when they were checked last.
+        self._seen: dict[str, tuple[LogProbs, dict[str, LogProbs]]] = {}
         self._rounding = 0.0
 
     def ask(self, name: str, temperature: float = 1.0) -> dict[str, LogProbs]:
@@ -122,14 +115,15 @@ class Probe:
             StaleAdaptersError: their answers did not change, and should have.
             GapError: they answer otherwise than the model in this process.
         """
-        now, before = _Seen(self.read(name), self.ask(name)), self._seen.get(name)
-        for url, theirs in now.theirs.items():
-            gap = mean_gap(now.ours, theirs)
+        ours, asked = self.read(name), self.ask(name)
+        before, asked_before = self._seen.get(name, (None, {}))
+        for url, theirs in asked.items():
+            gap = mean_gap(ours, theirs)
             if before is None:
-                self._rounding = max(self._rounding, float(np.abs(now.ours - theirs).max()))
-            elif url in before.theirs:
-                moved = float(np.abs(now.ours - before.ours).max())
-                if moved > NOISE * self._rounding and np.array_equal(theirs, before.theirs[url]):
+                self._rounding = max(self._rounding, float(np.abs(ours - theirs).max()))
+            elif url in asked_before:
+                moved = float(np.abs(ours - before).max())
+                if moved > NOISE * self._rounding and np.array_equal(theirs, asked_before[url]):
                     raise StaleAdaptersError(
                         f"the vLLM server {url} loaded new adapters and answers as before: the probe's "
                         f"log-probabilities moved by {moved:.3g} here and by 0 there"
@@ -140,7 +134,7 @@ class Probe:
                     f"{name!r}: log-probabilities differ by {gap:.3g} nats on average, allowed: "
                     f"{self.limit:g} (run.vllm_gap_limit)"
                 )
-        self._seen[name] = now
+        self._seen[name] = ours, asked
 
 
 def mean_gap(ours: LogProbs, theirs: LogProbs) -> float:

@@ -12,7 +12,7 @@ import httpx
 
 from task_gym.errors import ArgumentError, BackendError
 from task_gym.remote import Failure
-from task_gym.remote.bounds import bound
+from task_gym.remote.client import bound
 
 TOKEN = "VLLM_API_KEY"
 """The environment variable of the bearer token, which vLLM reads too."""
