@@ -18,7 +18,7 @@ import dataclasses
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -30,12 +30,15 @@ from benchmarks.ending import end, machine, make_parser, parse
 from gamespiel.agents.envs import TextEnvs
 from gamespiel.agents.policy import LLMPolicy
 from gamespiel.agents.runs.evaluation import play_seeds, policy_agent
+from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.assembly import make_algorithm
 from gamespiel.cli import split_overrides
 from gamespiel.config import Config, ConfigError, resolve, to_dict
-from gamespiel.environments.making import Wrap, make_envs
+from gamespiel.environments.making import ENVIRONMENTS_AT_ONCE
+from gamespiel.kinds import kind_of
 from gamespiel.kinds.traces.kind import trace_seeds
 from task_gym.stats import Interval, wilson
+from task_gym.wrappers import NamedActions
 from trace_gym.envs.prompts import render_choice, render_task
 
 PRESET = "tiny-trace"
@@ -66,7 +69,9 @@ class HiddenProgram(gym.Wrapper[str, Any, str, Any]):
         return render_choice("", "", info["admissible_commands"]) if choice.listed else render_task("", "")
 
 
-ARMS: dict[str, Wrap | None] = {"shown": None, "hidden": HiddenProgram}
+Make = Callable[[], gym.Env[Any, Any]]
+Wrap = Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]
+ARMS: dict[str, Wrap] = {"shown": lambda env: env, "hidden": HiddenProgram}
 """The wrappers of the two trainings."""
 
 
@@ -106,9 +111,20 @@ def configuration(overrides: Sequence[tuple[str, str]]) -> Config:
     return config
 
 
-def held_out(config: Config, traces: int, wrap: Wrap | None = None) -> TextEnvs:
+def makers(env: Any, count: int, wrap: Wrap) -> list[Make]:
+    """Returns what makes copies of the section's environment, in a wrapper inside that of named answers."""
+
+    def make() -> gym.Env[Any, Any]:
+        wrapped = wrap(kind_of(env).make_env(env))
+        return NamedActions(wrapped) if env.answer == "name" else wrapped
+
+    return [make] * min(count, ENVIRONMENTS_AT_ONCE)
+
+
+def held_out(config: Config, traces: int, wrap: Wrap = ARMS["shown"]) -> TextEnvs:
     """Returns the configured environments on the held-out task ids."""
-    return make_envs(dataclasses.replace(config.env, task_id=None, task_ids=(HELD_OUT,)), traces, wrap)
+    env = dataclasses.replace(config.env, task_id=None, task_ids=(HELD_OUT,))
+    return TextEnvs(makers(env, traces, wrap))
 
 
 def right_options(envs: TextEnvs, seeds: Sequence[int]) -> list[tuple[int, int]]:
@@ -137,7 +153,8 @@ def share(right: int, traces: int) -> dict[str, Any]:
 def learn(name: str, config: Config, seeds: Sequence[int]) -> dict[str, Any]:
     """Trains one arm, and evaluates it on the held-out ids before and after."""
     wrap, curve = ARMS[name], Curve(name)
-    model = make_algorithm(config, wrap)
+    model = make_algorithm(config)
+    model.set_env(TextVecEnv(makers(config.env, config.ppo.batch_size, wrap), config.run.env_threads))
     envs = held_out(config, len(seeds), wrap)
     untrained = shares(model.policy, envs, seeds, config.run.seed)
     started = time.perf_counter()

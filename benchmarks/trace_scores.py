@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from benchmarks.ending import Row, end, machine, make_parser, parse, rows_there
-from gamespiel.kinds.traces.baselines import REPLIES
+from benchmarks.ending import Row, end, join_rows, machine, make_parser, parse, rows_there
+from gamespiel.kinds.traces.kind import REPLIES
 from task_gym.stats import wilson
 from trace_gym.backends import LocalBackend, Trace
 from trace_gym.programs.builtin import NAMES, ids_of
@@ -80,24 +80,19 @@ def measured(family: str, tasks: int) -> Row:
     }
 
 
-def merged(before: Iterable[Row], new: Iterable[Row]) -> list[Row]:
-    """Returns all rows in the order of the families; a new row replaces the one of its family."""
-    rows = {row["family"]: row for row in [*before, *new]}
-    return [rows[name] for name in NAMES if name in rows]
-
-
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Runs the benchmark; returns its results."""
     parser = make_parser("trace_scores", __doc__)
     parser.add_argument("--families", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help="[all]")
     parser.add_argument("--tasks", type=int, default=TASKS, help=f"tasks of each family [{TASKS}]")
     arguments = parse(parser, argv)
-    before = rows_there(arguments.out, "trace_scores")
+    before = [row for row in rows_there(arguments.out, "trace_scores") if row["family"] in NAMES]
     rows = []
     for family in arguments.families:
         rows.append(measured(family, arguments.tasks) | {"machine": machine()})
         print(rows[-1], flush=True)
-    return end({"benchmark": "trace_scores", "rows": merged(before, rows)}, arguments.out)
+    joined = join_rows(before, rows, lambda row: NAMES.index(row["family"]))
+    return end({"benchmark": "trace_scores", "rows": joined}, arguments.out)
 
 
 if __name__ == "__main__":

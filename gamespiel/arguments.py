@@ -72,9 +72,10 @@ def _add_import_option(parser: ArgumentParser) -> None:
     _option(parser, "import", "MODULE", text, dest="imports", action="append", default=[])
 
 
-def game_flags(args: Namespace) -> list[tuple[str, str | None]]:
-    """Returns the options of ``GAME_OPTIONS`` as keys with their values, or None."""
-    return [(f"env.{name}", getattr(args, name)) for name, _ in GAME_OPTIONS]
+def game_flags(args: Namespace) -> list[tuple[str, str]]:
+    """Returns the options of ``GAME_OPTIONS`` that are given, as keys with their values."""
+    values = ((f"env.{name}", getattr(args, name)) for name, _ in GAME_OPTIONS)
+    return [(key, value) for key, value in values if value is not None]
 
 
 def add_train_options(train: ArgumentParser) -> None:
@@ -179,10 +180,6 @@ def add_serve_options(serve: ArgumentParser) -> None:
 
 def _split_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def add_no_options(parser: ArgumentParser) -> None:
-    """Adds nothing: the options of ``gamespiel schema``."""
 
 
 def add_games_options(parser: ArgumentParser) -> None:

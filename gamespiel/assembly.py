@@ -10,7 +10,6 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 # isort: split
 import dataclasses
 import math
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +35,10 @@ from gamespiel.config import (
 )
 from gamespiel.config.imports import import_modules
 from gamespiel.environments.curriculum import make_starts, stage_opponents
-from gamespiel.environments.making import Wrap, add_workers, copies, make_one_env, plays_itself
+from gamespiel.environments.making import list_makers, make_one_env
 from gamespiel.environments.tree_values import make_find_values
 from gamespiel.kinds import kind_of
-from task_gym.opponents import opponent_searches, opponent_waits
+from task_gym.opponents import opponent_waits
 from task_gym.processes import count_cores
 
 FEW_POSITIONS = 4096
@@ -160,28 +159,29 @@ def list_urls(urls: str | tuple[str, ...] | None) -> list[str]:
     return [url.strip() for url in several]
 
 
-def make_algorithm(config: Config, wrap: Wrap | None = None, ranks: Ranks = ALONE) -> LLMPPO:
-    """Returns the algorithm before its first step, with environments (each in ``wrap``) and policy.
+def make_algorithm(config: Config, ranks: Ranks = ALONE) -> LLMPPO:
+    """Returns the algorithm before its first step, with environments and policy.
 
     Of several ranks each has environments for its own episodes.
 
     Raises:
         PromptLengthError: an episode's first prompt has more tokens than a model of few positions reads.
     """
-    starts, itself = make_starts(config), plays_itself(config)
+    starts, kind = make_starts(config), kind_of(config.env)
+    itself = kind.plays_itself(config.env)
     episodes = math.ceil(config.ppo.batch_size / ranks.size)
-    makers, threads, workers = add_workers(config, copies(config.env, episodes, wrap))
+    makers, threads, workers = list_makers(config, episodes)
     if threads is None and ranks.launch.local_size > 1:
         threads = max(1, count_cores() // ranks.launch.local_size)
     envs = TextVecEnv(makers, threads, workers)
     game: Any = envs.envs[0].unwrapped
     for name in stage_opponents(config):  # each is played in every game that may be drawn
         envs.waits |= opponent_waits(name)
-        if getattr(game, "may_search", opponent_searches)(name):
-            seconds = game.estimate_search(name) if hasattr(game, "estimate_search") else inf
+        if game.may_search(name):
+            seconds = game.estimate_search(name)
             envs.searches, envs.search_seconds = True, max(envs.search_seconds, seconds)
     if itself:
-        kind_of(config.env).check_self_play(envs.envs[0], config.self_play.learn)
+        kind.check_self_play(envs.envs[0], config.self_play.learn)
     import_modules((term.partition(":")[0] for term in config.ppo.terms), "ppo.terms")
     model = LLMPPO(
         LLMPolicy,

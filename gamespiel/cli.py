@@ -34,7 +34,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "train": {
         "train": (training.run_train, arguments.add_train_options, True),
         "sft": (training.run_sft, arguments.add_sft_options, True),
-        "schema": (training.run_schema, arguments.add_no_options, False),
+        "schema": (training.run_schema, lambda parser: None, False),
         "merge": (training.run_merge, arguments.add_merge_options, False),
         "vllm-command": (training.run_vllm_command, arguments.add_vllm_command_options, False),
     },

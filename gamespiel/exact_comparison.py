@@ -84,9 +84,9 @@ class ExactGame:
         """
         distribution, untrained = _ask_once(partial(policy.distribution, adapters=adapters)), None
         if trained:
-            untrained = self._evaluate(partial(policy.distribution, adapters=BASE))
+            untrained = self.evaluate(partial(policy.distribution, adapters=BASE))
         return ExactComparison(
-            self._evaluate(distribution), self._evaluate(exact.greedy(distribution)), untrained
+            self.evaluate(distribution), self.evaluate(exact.greedy(distribution)), untrained
         )
 
     def compare_agent(self, name: str) -> ExactComparison:
@@ -102,21 +102,14 @@ class ExactGame:
                 f"{', '.join(AGENTS)} or a checkpoint, not {name!r}"
             )
         greedy = exact.greedy(AGENTS[name])
-        return ExactComparison(self._evaluate(AGENTS[name]), self._evaluate(greedy), None)
+        return ExactComparison(self.evaluate(AGENTS[name]), self.evaluate(greedy), None)
 
-    def solve(self, policy: LLMPolicy, *, adapters: str = NEWEST) -> ExactResult:
-        """Returns the policy's exact values, at temperature 1.
-
-        Args:
-            policy: The policy.
-            adapters: Name of the adapters.
+    def evaluate(self, policy: Policy) -> ExactResult:
+        """Returns a policy's exact values.
 
         Raises:
             SizeError: the game is too large to enumerate.
         """
-        return self._evaluate(partial(policy.distribution, adapters=adapters))
-
-    def _evaluate(self, policy: Policy) -> ExactResult:
         return exact.evaluate(
             self.variant,
             policy,

@@ -37,7 +37,6 @@ class FrozenPolicy:
         place: A run, ``RUN@STEP``, ``RUN@best`` or a checkpoint.
 
     Attributes:
-        place: As given.
         checkpoint: The name of the checkpoint: a run's newest, whatever follows it.
 
     Raises:
@@ -49,7 +48,6 @@ class FrozenPolicy:
         from gamespiel.agents.runs import catalog
         from gamespiel.config import saved_config
 
-        self.place = place
         try:
             check_trainer(f"opponent policy:{place}")
             self._checkpoint = catalog.find(catalog.read_place(place))
@@ -57,11 +55,11 @@ class FrozenPolicy:
         except TaskGymError as error:
             raise OpponentError(f"opponent policy:{place}: {error}") from error
         self.checkpoint = self._checkpoint.name
-        self._talks = bool(getattr(self._env, "conversation", False))
-        if self._env.env_type != "openspiel" or self._env.decode != "choice" or self._talks:
+        talks = getattr(self._env, "conversation", False)
+        if self._env.env_type != "openspiel" or self._env.decode != "choice" or talks:
             raise OpponentError(
                 f"opponent policy:{place}: it was trained with env.env_type {self._env.env_type}, env.decode "
-                f"{self._env.decode} and env.conversation {self._talks}; "
+                f"{self._env.decode} and env.conversation {talks}; "
                 "allowed: a policy of games that chooses behind a mask, with a prompt per turn"
             )
         self._policy: LLMPolicy | None = None

@@ -9,7 +9,6 @@ import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -97,14 +96,14 @@ def _new_folder(config: Config) -> Path:
     name = kind_of(config.env).run_name(config.env) or config.model.model_name.rsplit("/", 1)[-1]
     stamp = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-seed{config.run.seed}"
     RUNS.mkdir(parents=True, exist_ok=True)
-    for number in count(1):
-        folder = RUNS / (stamp if number == 1 else f"{stamp}-{number}")
+    folder, number = RUNS / stamp, 1
+    while True:
         try:
             folder.mkdir()
+            return folder
         except FileExistsError:
-            continue
-        return folder
-    raise AssertionError("count() does not end")
+            number += 1
+            folder = RUNS / f"{stamp}-{number}"
 
 
 def note_folder(folder: Path, launch: Launch) -> None:

@@ -25,7 +25,7 @@ from gamespiel.agents.ppo import LLMPPO
 from gamespiel.agents.sampling.decisions import Decision
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config.sections import EnvConfig
-from gamespiel.environments.making import copies
+from gamespiel.environments.making import make_one_env
 
 LEDUC = EnvConfig(game="leduc_poker", opponent="random", rules=True)
 FIVE = EnvConfig(allowed_game_indices=(0, 1, 2, 6, 7), opponent="random")
@@ -63,7 +63,7 @@ def make_algorithm(
 ) -> LLMPPO:
     return LLMPPO(
         LLMPolicy,
-        TextVecEnv(copies(env, episodes)),
+        TextVecEnv([lambda: make_one_env(env)] * episodes),
         hyperparameters=Hyperparameters(batch_size=episodes, **changes),
         policy_kwargs={"model": model},
         device=device,

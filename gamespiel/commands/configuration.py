@@ -2,14 +2,14 @@
 
 import argparse
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from gamespiel import tracks
 from gamespiel.agents.runs.catalog import read_place
 from gamespiel.arguments import game_flags
-from gamespiel.config import Config, ConfigError, Resolved, resolve_layers, resolve_pretrained, saved_config
+from gamespiel.config import ConfigError, Resolved, resolve_layers, resolve_pretrained, saved_config
 from gamespiel.config.imports import import_modules
 from gamespiel.config.layers import find_option
 from gamespiel.config.sections import EnvConfig, ModelConfig
@@ -20,7 +20,7 @@ LOADING = "loading PyTorch and transformers"
 Options = TypeVar("Options")
 
 Overrides = list[tuple[str, str]]
-"""``--section.key VALUE`` options as (section.key, VALUE), in the order given."""
+"""Options that set keys, as (section.key, VALUE), in their order."""
 
 
 def make_options(options: type[Options], args: argparse.Namespace, **others: Any) -> Options:
@@ -34,34 +34,21 @@ def make_options(options: type[Options], args: argparse.Namespace, **others: Any
     return options(**values | listed | others)
 
 
-def list_flags(args: argparse.Namespace) -> list[tuple[str, str | None]]:
-    """Returns the keys that options of ``train`` and ``eval`` set, with their values or None."""
+def list_flags(args: argparse.Namespace) -> Overrides:
+    """Returns the keys that a command's options of their own set, with their values."""
     track = getattr(args, "track", None)
-    changes = [] if track is None else tracks.list_changes(track)
-    return [("run.seed", args.seed), ("env.env_type", args.env), *game_flags(args), *changes]
+    given = [
+        ("run.seed", args.seed),
+        ("env.env_type", args.env),
+        *game_flags(args),
+        *([] if track is None else tracks.list_changes(track)),
+        ("run.output_dir", getattr(args, "output_dir", None)),
+    ]
+    return [(key, value) for key, value in given if value is not None]
 
 
 def resolve_with_imports(
     args: argparse.Namespace,
-    flags: Sequence[tuple[str, str | None]],
-    overrides: Overrides,
-    presets: Mapping[str, str],
-    **how: Any,
-) -> Resolved:
-    """Returns what ``_resolve_layers`` does, with the modules of ``--import``, and imports all modules."""
-    resolved = _resolve_layers(args, flags, overrides, presets, **how)
-    run = resolved.config.run
-    imports = tuple(dict.fromkeys((*run.imports, *args.imports)))
-    import_modules(imports)
-    if imports == run.imports:
-        return resolved
-    config = dataclasses.replace(resolved.config, run=dataclasses.replace(run, imports=imports))
-    return resolved._replace(config=config, layers=f"{resolved.layers}, --import {' '.join(args.imports)}")
-
-
-def _resolve_layers(
-    args: argparse.Namespace,
-    flags: Sequence[tuple[str, str | None]],
     overrides: Overrides,
     presets: Mapping[str, str],
     *,
@@ -69,41 +56,40 @@ def _resolve_layers(
     option: str,
     trains: bool = False,
 ) -> Resolved:
-    """Returns the configuration that was asked for: on top of a run's own, of a preset, or of the defaults.
+    """Returns the configuration that was asked for, and imports its modules and those of ``--import``.
+
+    It is on top of a run's own configuration, of a preset, or of the defaults.
 
     Args:
         args: The parsed options.
-        flags: Options that set a key, with their values or None.
-        overrides: The ``--section.key`` options.
+        overrides: The options that set keys.
         presets: By env_type, the preset in force if neither a preset nor a file is named.
         run: The run or checkpoint whose configuration is the base, if there is one.
         option: The option that names ``run``.
         trains: Whether another model than the default preset's takes the defaults and the preset's tasks.
     """
-    pairs = [*((key, value) for key, value in flags if value is not None), *overrides]
     if run is not None:
         if args.preset is not None:
             raise ConfigError(f"--preset cannot go with {option}: the run's own configuration holds")
         base = saved_config(run)
         if option == "--from":  # a new run has a folder of its own
             base = dataclasses.replace(base, run=dataclasses.replace(base.run, output_dir=None))
-        return resolve_layers(None, args.config, pairs, base=base, base_name=f"of {run}")
-    if args.preset is not None or args.config:
-        return resolve_layers(args.preset, args.config, pairs)
-    preset = presets.get(dict(pairs).get("env.env_type", EnvConfig.env_type))
-    if preset is not None and trains and names_other_model(overrides):
-        return resolve_pretrained(preset, pairs)
-    return resolve_layers(preset, (), pairs)
-
-
-def resolve_game(
-    args: argparse.Namespace, flags: Sequence[tuple[str, str | None]], overrides: Overrides
-) -> Config:
-    """Returns the configuration of a command that shows games: notices are printed, the layers are not."""
-    resolved = resolve_with_imports(args, flags, overrides, {}, run=args.checkpoint, option="--checkpoint")
-    for notice in resolved.notices:
-        print(notice)
-    return resolved.config
+        resolved = resolve_layers(None, args.config, overrides, base=base, base_name=f"of {run}")
+    elif args.preset is not None or args.config:
+        resolved = resolve_layers(args.preset, args.config, overrides)
+    else:
+        preset = presets.get(dict(overrides).get("env.env_type", EnvConfig.env_type))
+        if preset is not None and trains and names_other_model(overrides):
+            resolved = resolve_pretrained(preset, overrides)
+        else:
+            resolved = resolve_layers(preset, (), overrides)
+    own = resolved.config.run
+    imports = tuple(dict.fromkeys((*own.imports, *args.imports)))
+    import_modules(imports)
+    if imports == own.imports:
+        return resolved
+    config = dataclasses.replace(resolved.config, run=dataclasses.replace(own, imports=imports))
+    return resolved._replace(config=config, layers=f"{resolved.layers}, --import {' '.join(args.imports)}")
 
 
 def read_checkpoint(args: argparse.Namespace) -> None:

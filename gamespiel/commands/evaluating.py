@@ -53,12 +53,12 @@ def run_eval(args: argparse.Namespace, overrides: Overrides) -> None:
     plays = args.checkpoint is None and args.agent is None
     defaults = {} if plays and names_other_model(overrides) else {EnvConfig.env_type: DEFAULT_PRESET}
     run: Any = {"run": args.checkpoint, "option": "--checkpoint"}
-    resolved = resolve_with_imports(args, flags, overrides, defaults, **run)
+    resolved = resolve_with_imports(args, [*flags, *overrides], defaults, **run)
     env = resolved.config.env
     if args.backend is not None and (args.backend == "local") != (env.env_mode == "local"):
         served = "url" if env.base_url is not None else "docker"
         flags.append(("env.env_mode", "local" if args.backend == "local" else served))
-        resolved = resolve_with_imports(args, flags, overrides, defaults, **run)
+        resolved = resolve_with_imports(args, [*flags, *overrides], defaults, **run)
     kind = kind_of(resolved.config.env)
     if args.track is not None and kind.track(resolved.config.env, writes=False) is None:
         raise ConfigError(f"--track is for games, not for {kind.unit}")
@@ -109,7 +109,7 @@ def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
     for name in ("exact", "unmasked", "save_games", "whole_game", "prices", "backend"):
         if getattr(args, name):
             raise ConfigError(f"--{name} does not go with --compare: leave one of them out")
-    flags = list_flags(args)
+    overrides = [*list_flags(args), *overrides]
     env_type = args.env or EnvConfig.env_type
     if env_type not in KINDS:
         raise unknown_name_error("env.env_type", env_type, KINDS, listed=True)
@@ -118,13 +118,13 @@ def _run_comparison(args: argparse.Namespace, overrides: Overrides) -> None:
     configs = {
         name: None
         if place is None
-        else resolve_with_imports(alone, flags, overrides, {}, run=place, option="--compare").config
+        else resolve_with_imports(alone, overrides, {}, run=place, option="--compare").config
         for name, place in places.items()
     }
     # The tasks are those that options name, else those of the first run, else the default preset's.
     first = None if args.preset is not None or args.config else next(filter(None, places.values()), None)
     defaults = {EnvConfig.env_type: DEFAULT_PRESET}
-    common = resolve_with_imports(args, flags, overrides, defaults, run=first, option="--compare")
+    common = resolve_with_imports(args, overrides, defaults, run=first, option="--compare")
     agents = tuple(enter(name, common.config, configs[name], places[name]) for name in args.compare)
     options = make_options(CompareOptions, args, config=common.config, agents=agents)
     if any(places.values()):
@@ -144,13 +144,12 @@ def run_exploit(args: argparse.Namespace, overrides: Overrides) -> None:
     from gamespiel.measure.exploit.options import ExploitOptions
 
     checkpoint = find_checkpoint("AGENT", args.agent, EnvConfig.env_type)
-    flags = list_flags(args)
+    overrides = [*list_flags(args), *overrides]
     # Its exploiter meets agents whose policies no tree knows.
     learner = {EnvConfig.env_type: "tiny-gae"}
-    resolved = resolve_with_imports(args, flags, overrides, learner, run=None, option="AGENT")
+    resolved = resolve_with_imports(args, overrides, learner, run=None, option="AGENT")
     config = resolved.config
-    keys = {key for key, value in [*flags, *overrides] if value is not None}
-    named = keys & {"env.game", "env.task_id"}
+    named = dict(overrides).keys() & {"env.game", "env.task_id"}
     if checkpoint is not None and not named:  # presets and files say how the exploiter is trained
         config = take_tasks(config, saved_config(checkpoint))
     place = None if checkpoint is None else args.agent
@@ -195,7 +194,8 @@ def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
     from gamespiel.measure.board.prices import read_prices
     from gamespiel.measure.board.run import BoardOptions, play_board
     from gamespiel.measure.board.table import print_board
-    from gamespiel.replay.board_page import check_page, write_board_page
+    from gamespiel.replay.board_page import write_board_page
+    from gamespiel.replay.page import check_page
     from gamespiel.report.console import make_console
 
     if args.html is not None:

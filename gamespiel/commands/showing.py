@@ -5,7 +5,12 @@ from pathlib import Path
 
 from gamespiel.agents.installed import check_trainer
 from gamespiel.arguments import game_flags
-from gamespiel.commands.configuration import Overrides, make_options, read_checkpoint, resolve_game
+from gamespiel.commands.configuration import (
+    Overrides,
+    make_options,
+    read_checkpoint,
+    resolve_with_imports,
+)
 from gamespiel.config import ConfigError
 from gamespiel.config.imports import import_modules
 from gamespiel.serving.options import ServeOptions
@@ -27,23 +32,23 @@ def run_games(args: argparse.Namespace, overrides: Overrides) -> None:
 def run_play(args: argparse.Namespace, overrides: Overrides) -> None:
     """Play a game in the terminal."""
     read_checkpoint(args)
-    flags = game_flags(args)
-    keys = {key for key, value in [*flags, *overrides] if value is not None}
-    if args.checkpoint is None and not keys & {"env.game", "env.task_id", "env.task_ids"}:
+    overrides = [*game_flags(args), *overrides]
+    if args.checkpoint is None and not dict(overrides).keys() & {"env.game", "env.task_id", "env.task_ids"}:
         raise ConfigError("what is played? give --game NAME, --task_id N or --checkpoint RUN")
-    config = resolve_game(args, flags, overrides)
+    resolved = resolve_with_imports(args, overrides, {}, run=args.checkpoint, option="--checkpoint")
     if args.checkpoint is not None:
         check_trainer("play --checkpoint")
 
     from gamespiel.terminal.play import play
 
-    play(config.env, seed=args.seed, checkpoint=args.checkpoint)
+    play(resolved.config.env, seed=args.seed, checkpoint=args.checkpoint)
 
 
 def run_watch(args: argparse.Namespace, overrides: Overrides) -> None:
     """Watch a trained policy play, move by move."""
     read_checkpoint(args)
-    config = resolve_game(args, game_flags(args), overrides)
+    overrides = [*game_flags(args), *overrides]
+    config = resolve_with_imports(args, overrides, {}, run=args.checkpoint, option="--checkpoint").config
     check_trainer("watch")
 
     from gamespiel.terminal.watch import watch

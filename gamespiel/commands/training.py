@@ -1,7 +1,6 @@
 """The commands that make, train and hand on models."""
 
 import argparse
-from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
@@ -31,8 +30,9 @@ def run_train(args: argparse.Namespace, overrides: Overrides) -> None:
 
 
 def _run_train(args: argparse.Namespace, overrides: Overrides, launch: Launch) -> None:
-    flags = [*list_flags(args), ("run.output_dir", args.output_dir)]
-    restarted = _find_restart(args, flags, overrides, launch)
+    flags = list_flags(args)
+    output_dir = dict([*flags, *overrides]).get("run.output_dir")
+    restarted = _find_restart(args, output_dir, launch)
     if args.init_from is not None:
         args.init_from = read_place(args.init_from)
         origin = args.init_from if restarted is None else saved_config(restarted).run.init_from
@@ -40,14 +40,13 @@ def _run_train(args: argparse.Namespace, overrides: Overrides, launch: Launch) -
     run, option = (args.init_from, "--from") if args.init_from is not None else (args.resume, "--resume")
     if option == "--resume" and str(run) == AUTO:
         # The same command begins a run and goes on with it: the run's own configuration is compared with its.
-        args.resume, run = _find_run(flags, overrides), None
+        args.resume, run = _find_run(output_dir), None
     elif restarted is not None:
         args.resume = _newest_whole(restarted)
         run = restarted if option == "--resume" and run is not None else run
     run = None if run is None else read_place(run)
-    resolved = resolve_with_imports(
-        args, flags, overrides, DEFAULT_PRESETS, run=run, option=option, trains=True
-    )
+    overrides = [*flags, *overrides]
+    resolved = resolve_with_imports(args, overrides, DEFAULT_PRESETS, run=run, option=option, trains=True)
     check_trainer("train")
     if args.plan is not None:
         from gamespiel.training import planning, readiness
@@ -65,9 +64,7 @@ def _run_train(args: argparse.Namespace, overrides: Overrides, launch: Launch) -
         train(resolved.config, resume=args.resume)
 
 
-def _find_restart(
-    args: argparse.Namespace, flags: Sequence[tuple[str, str | None]], overrides: Overrides, launch: Launch
-) -> Path | None:
+def _find_restart(args: argparse.Namespace, output_dir: str | None, launch: Launch) -> Path | None:
     """Returns the folder of a run whose ranks were all started again by ``torchrun``; None if there is none.
 
     They were started with the same command, which began the run or went on with it.
@@ -81,33 +78,26 @@ def _find_restart(
         place = str(args.resume)
         named = names_step(place) and not args.resume.exists()  # that checkpoint may be gone by now
         folder = Path(place.rpartition("@")[0]) if named else find(args.resume).parent.parent
-    elif output_dir := _find_output_dir(flags, overrides):
+    elif output_dir:
         folder = Path(output_dir)
     else:
         folder = read_noted_folder(launch)
     return folder if folder is not None and (folder / SAVED_NAME).exists() else None
 
 
-def _find_run(flags: Sequence[tuple[str, str | None]], overrides: Overrides) -> Path | None:
-    """Returns the newest whole checkpoint of the run in ``run.output_dir``; None if there is no run.
+def _find_run(output_dir: str | None) -> Path | None:
+    """Returns the newest whole checkpoint of the run in a folder; None if there is no run.
 
     Raises:
         ConfigError: no folder is named.
     """
-    named = _find_output_dir(flags, overrides)
-    if named is None:
+    if output_dir is None:
         raise ConfigError(f"--resume {AUTO} needs --output_dir, the folder in which the run is or will be")
-    folder = Path(named)
+    folder = Path(output_dir)
     if not (folder / SAVED_NAME).exists():
         print(f"--resume {AUTO}: there is no run in {folder}; a new one begins")
         return None
     return _newest_whole(folder)
-
-
-def _find_output_dir(flags: Sequence[tuple[str, str | None]], overrides: Overrides) -> str | None:
-    """Returns the folder that options name for a run."""
-    named = [value for key, value in [*flags, *overrides] if key == "run.output_dir" and value is not None]
-    return named[-1] if named else None
 
 
 def _newest_whole(folder: Path) -> Path:
@@ -121,10 +111,8 @@ def _newest_whole(folder: Path) -> Path:
 
 def run_sft(args: argparse.Namespace, overrides: Overrides) -> None:
     """Train on recorded answers before PPO: a warm start."""
-    flags = [*list_flags(args), ("run.output_dir", args.output_dir)]
-    resolved = resolve_with_imports(
-        args, flags, overrides, DEFAULT_PRESETS, run=None, option="--from", trains=True
-    )
+    overrides = [*list_flags(args), *overrides]
+    resolved = resolve_with_imports(args, overrides, DEFAULT_PRESETS, run=None, option="--from", trains=True)
     check_trainer("sft")
     with lasting_output():
         print(LOADING)
@@ -155,10 +143,10 @@ def run_export(args: argparse.Namespace, overrides: Overrides) -> None:
 
 def run_vllm_command(args: argparse.Namespace, overrides: Overrides) -> None:
     """Print the command lines of a configuration's vLLM servers."""
-    flags = list_flags(args)
+    overrides = [*list_flags(args), *overrides]
     run = None if args.checkpoint is None else read_place(args.checkpoint)
     resolved = resolve_with_imports(
-        args, flags, overrides, DEFAULT_PRESETS, run=run, option="--checkpoint", trains=True
+        args, overrides, DEFAULT_PRESETS, run=run, option="--checkpoint", trains=True
     )
     check_trainer("vllm-command")
 

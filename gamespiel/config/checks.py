@@ -14,29 +14,14 @@ from gamespiel.kinds.kind import Kind
 from task_gym.errors import quote
 from task_gym.remote.settings import PASSWORD, has_password
 
-WITHOUT_EFFECT = {
-    "choice": (
-        ("ppo.temperature", "ppo.max_new_tokens", "ppo.cut_penalty", "ppo.kl_estimator"),
-        ": it is for text replies (env.decode), and policies choose among legal answers at temperature 1.",
-    ),
-    "text": (
-        ("ppo.legal_coef", "ppo.legal_target"),
-        ": it is for choices among legal answers (env.decode), and replies have none that are listed.",
-    ),
-}
-"""By ``env.decode``, keys of ``ppo`` that have no effect, and why."""
-
-
+STAGE_KEYS = (
+    "curriculum.progression_window", "curriculum.promote", "curriculum.earlier_share", "curriculum.demote",
+)  # fmt: skip
 EVALUATION_KEYS = (
     "run.eval_episodes", "run.eval_seconds", "run.eval_opponents", "run.metric_for_best_model",
     "run.early_stopping_patience",
 )  # fmt: skip
-VLLM_KEYS = ("run.vllm_base_url", "run.vllm_adapter_dir", "run.vllm_gap_limit")
-STAGE_KEYS = (
-    "curriculum.progression_window", "curriculum.promote", "curriculum.earlier_share", "curriculum.demote",
-)  # fmt: skip
 POOL_KEYS = ("self_play.pool_pick", "self_play.pool_every", "self_play.pool_size")
-MAGNET_KEYS = ("ppo.magnet_schedule", "ppo.magnet_end", "ppo.magnet_every", "ppo.magnet_rate")
 
 
 def validate(config: Config) -> Config:
@@ -145,7 +130,7 @@ def _find_curriculum_mistakes(config: Config) -> Iterator[ConfigError]:
     section = config.curriculum
     if error := _explain_stages(config):
         yield ConfigError(error)
-    lists = getattr(env, "list_actions", True) or "list_actions" in _find_foreign_keys(config.env)
+    lists = env.list_actions or "list_actions" in _find_foreign_keys(config.env)
     if section.unlist_steps is not None and lists:
         yield ConfigError(
             "curriculum.unlist_steps leads to prompts without the list of legal actions, which are measured "
@@ -206,9 +191,9 @@ def notices(config: Config) -> list[str]:
         sentences.append("curriculum.success_scores has no effect without stages or failure replay.")
     if not kind.has_opponents and any(stage.opponent is not None for stage in curriculum.stages):
         sentences.append(f"curriculum.stages: opponent has no effect on {kind.unit}.")
-    indices = getattr(config.env, "allowed_game_indices", ())
+    env: Any = config.env
     named = any(stage.task_id_range or stage.task_ids for stage in curriculum.stages)
-    if kind.has_opponents and indices and named:
+    if kind.has_opponents and env.allowed_game_indices and named:
         sentences.append("env.allowed_game_indices replaces the task ids of curriculum.stages.")
     for keys, why in _list_rules(config):
         sentences += _list_idle(config, keys, f"has no effect{why}")
@@ -233,12 +218,19 @@ def _list_rules(config: Config) -> Iterator[tuple[Iterable[str], str]]:
     elif config.self_play.learn == "both":
         yield POOL_KEYS, ": with self_play.learn: both, no seat is played by a snapshot."
     if not ppo.magnet_coef:
-        yield MAGNET_KEYS, ": ppo.magnet_coef is 0."
+        magnet = ("ppo.magnet_schedule", "ppo.magnet_end", "ppo.magnet_every", "ppo.magnet_rate")
+        yield magnet, ": ppo.magnet_coef is 0."
     if config.run.eval_steps is None:
         yield EVALUATION_KEYS, " without run.eval_steps."
     if not config.run.env_workers:
         yield ("run.env_seconds",), " without run.env_workers."
-    yield WITHOUT_EFFECT[config.env.decode]
+    if config.env.decode == "text":
+        why = "it is for choices among legal answers (env.decode), and replies have none that are listed."
+        yield ("ppo.legal_coef", "ppo.legal_target"), f": {why}"
+    else:
+        why = "it is for text replies (env.decode), and policies choose among legal answers at temperature 1."
+        writing = ("ppo.temperature", "ppo.max_new_tokens", "ppo.cut_penalty", "ppo.kl_estimator")
+        yield writing, f": {why}"
 
 
 def _list_idle(config: Config, keys: Iterable[str], why: str) -> list[str]:
@@ -254,9 +246,9 @@ def _list_idle(config: Config, keys: Iterable[str], why: str) -> list[str]:
 def evaluation_notices(config: Config) -> list[str]:
     """Returns those ``notices`` that are for evaluations too: about sampling and the ``env`` section."""
     env = config.env
-    sentences = (
-        [] if config.run.use_vllm else _list_idle(config, VLLM_KEYS, "is not used: run.use_vllm is false.")
-    )
+    servers = ("run.vllm_base_url", "run.vllm_adapter_dir", "run.vllm_gap_limit")
+    idle = () if config.run.use_vllm else servers
+    sentences = _list_idle(config, idle, "is not used: run.use_vllm is false.")
     sentences += [
         f"env.{name} = {getattr(env, name)!r} has no effect with env.env_mode {env.env_mode}."
         for name in server_keys_without_effect(env)

@@ -5,7 +5,7 @@ choice replaces the earlier one whole, and so does a later layer with another ki
 curriculum that name tasks are such a choice too.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gamespiel.config.schema import DOTTED, KEYS, PRESET, SECTION_OF, SECTIONS, parse_section, read_text
@@ -55,12 +55,19 @@ def layer_from_data(data: Any, source: str = "config") -> Layer:
             preset = _check_preset(data[PRESET], source)
         data = {name: value for name, value in data.items() if name != PRESET}
     sections: dict[str, dict[str, Any]] = {}
-    for section, key, item in _flatten_keys(data, source, mistakes):
-        with mistakes.collect():
-            place = _find_key(section, key, source)
-            if key in sections.setdefault(place[0], {}):
-                raise ConfigError(f"{source}: {'.'.join(place)} is given twice, in its section and outside")
-            sections[place[0]][key] = item
+    for name, value in data.items():
+        named, items = (name, value) if name in KEYS else (None, {name: value})
+        if not isinstance(items, Mapping):
+            wrong = f"{source}: section {name} must be a mapping of its keys, not {quote(value)}"
+            mistakes.add(InvalidValueError(wrong))
+            continue
+        for key, item in items.items():
+            with mistakes.collect():
+                section = _find_section(named, key, source)
+                if key in sections.setdefault(section, {}):
+                    twice = f"{section}.{key} is given twice, in its section and outside"
+                    raise ConfigError(f"{source}: {twice}")
+                sections[section][key] = item
     typed: dict[str, Mapping[str, Any]] = {}
     for section, values in sections.items():
         with mistakes.collect():
@@ -85,20 +92,6 @@ def _check_preset(name: Any, source: str) -> str:
     return name
 
 
-def _flatten_keys(
-    data: Mapping[Any, Any], source: str, mistakes: Mistakes
-) -> Iterator[tuple[str | None, Any, Any]]:
-    """Yields the section (None for a flat key), the key and the value of each entry of a file."""
-    for name, value in data.items():
-        if name not in KEYS:
-            yield None, name, value
-        elif isinstance(value, Mapping):
-            yield from ((name, key, item) for key, item in value.items())
-        else:
-            wrong = f"{source}: section {name} must be a mapping of its keys, not {quote(value)}"
-            mistakes.add(InvalidValueError(wrong))
-
-
 def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
     """Returns a layer of pairs such as ``("ppo.learning_rate", "2e-5")``; the last value of a key wins.
 
@@ -121,8 +114,8 @@ def layer_from_overrides(overrides: Iterable[tuple[str, str]]) -> Layer:
     return Layer(", ".join(dict.fromkeys(names)), sections)
 
 
-def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
-    """Returns the section and the name of a file's key.
+def _find_section(section: str | None, name: str, source: str) -> str:
+    """Returns the section of a file's key.
 
     Args:
         section: The section that has it; None for a flat key.
@@ -132,8 +125,9 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
     Raises:
         UnknownKeyError: There is no such key, or in another section.
     """
-    if (place := _find_place(section, name)) is not None:
-        return place
+    key_section = SECTION_OF.get(name)
+    if key_section is not None and section in (None, key_section):
+        return key_section
     full_name = str(name) if section is None else f"{section}.{name}"
     if (why := explain(name)) is not None:
         raise UnknownKeyError(f"unknown key in {source}: {full_name!r}{why}")
@@ -142,16 +136,10 @@ def _find_key(section: str | None, name: str, source: str) -> tuple[str, str]:
     raise unknown_name_error(f"key in {source}:", full_name, _nearest_first(section))
 
 
-def _find_place(section: str | None, name: str) -> tuple[str, str] | None:
-    """Returns the section and the name of a key; None if there is none."""
-    key_section = SECTION_OF.get(name)
-    return (key_section, name) if key_section is not None and section in (None, key_section) else None
-
-
 def find_option(dotted: str) -> tuple[str, str] | None:
     """Returns the section and the key that an option sets; None if it sets none."""
     section, _, name = dotted.partition(".")
-    return _find_place(section, name)
+    return (section, name) if dotted in DOTTED else None
 
 
 def explain_unknown_option(option: str, allowed: Iterable[str]) -> UnknownKeyError:

@@ -33,19 +33,13 @@ class LoraConfig(LoraSettings):
 if TYPE_CHECKING:
     EnvConfig = EnvKeys  # a kind's own keys are read only in its file
 else:
-    # In the order of the kinds, and each class before those that it is derived from.
-    _KEYS = sorted(
-        (kind.keys for kind in reversed(KINDS.values())),
-        key=lambda keys: -len(keys.__mro__),
-    )
-
+    # Fields are in the order of the last base first.
     @dataclass(frozen=True, config=STRICT)
-    class EnvConfig(*dict.fromkeys([*_KEYS, EnvKeys])):
+    class EnvConfig(*(kind.keys for kind in reversed(KINDS.values()))):
         """Tasks, and how they are played: the keys of all kinds of task."""
 
         env_type: Literal[tuple(KINDS)] = key(
-            EnvKeys.env_type,
-            f"kind of task: {' or '.join(kind.unit for kind in KINDS.values())}",
+            EnvKeys.env_type, f"kind of task: {' or '.join(kind.unit for kind in KINDS.values())}"
         )
 
 

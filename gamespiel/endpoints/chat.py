@@ -20,7 +20,7 @@ from gamespiel.endpoints.endpoint import Endpoint
 from gamespiel.endpoints.patience import Patience, patience_of_agents
 from task_gym.errors import BackendError
 from task_gym.remote import Failure, loop
-from task_gym.remote.bounds import bound
+from task_gym.remote.client import bound
 
 LOST, REFUSED = "llm_failure", "request_refused"
 """The ``error_type`` of an episode whose endpoint has failed, and of one whose own request was refused."""

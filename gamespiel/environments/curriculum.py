@@ -10,17 +10,8 @@ from gamespiel.agents.starts import Starts
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.config import Stage as StageConfig
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.keys import names_of
-from task_gym.samplers import (
-    Failures,
-    Stage,
-    Stages,
-    TaskSampler,
-    Uniform,
-    Unlisting,
-)
-
-Ranges = list[tuple[int, int]]
+from gamespiel.kinds.keys import Ranges, list_ranges, names_of
+from task_gym.samplers import Failures, Stage, Stages, TaskSampler, Uniform, Unlisting
 
 
 def add_stage_tasks(config: Config) -> Config:
@@ -31,18 +22,17 @@ def add_stage_tasks(config: Config) -> Config:
     """
     env: Any = config.env
     named = [pair for stage in config.curriculum.stages for pair in ranges_of(stage)]
-    by_index: Any = getattr(env, "allowed_game_indices", ())
-    if not named or by_index:
+    if not named or env.allowed_game_indices:
         return config
-    if not (env.task_ids or env.task_id is not None or getattr(env, "game", None) is not None):
+    if not (env.task_ids or env.task_id is not None or env.game is not None):
         if any((stage.level or stage.family) and not ranges_of(stage) for stage in config.curriculum.stages):
             return config  # such a stage draws among all tasks, and so must the section
         chosen = tuple(dict.fromkeys(named))
         return dataclasses.replace(config, env=dataclasses.replace(env, task_ids=chosen))
-    env_ranges = [(env.task_id, env.task_id)] if env.task_id is not None else list_ranges(env.task_ids)
+    env_ranges = kind_of(env).task_ranges(env)
     for stage in config.curriculum.stages:
         for first, last in ranges_of(stage):
-            if not _is_within(first, last, env_ranges):
+            if subtract_ranges([(first, last)], env_ranges):
                 raise InvalidValueError(
                     f"curriculum.stages: stage {stage.name!r} draws {first} … {last}, which the env section "
                     "excludes; let env choose no tasks (all stages' are then its own), or a set with these"
@@ -52,7 +42,8 @@ def add_stage_tasks(config: Config) -> Config:
 
 def ranges_of(stage: StageConfig) -> Ranges:
     """Returns the ranges of task ids that a stage names."""
-    return list_ranges(stage.task_ids, stage.task_id_range)
+    further = () if stage.task_id_range is None else (stage.task_id_range,)
+    return list_ranges((*stage.task_ids, *further))
 
 
 def make_starts(config: Config) -> Starts | None:
@@ -114,15 +105,14 @@ def stage_opponents(config: Config) -> Sequence[str]:
     return [name for stage in config.curriculum.stages for name in names_of(stage.opponent)]
 
 
-def list_ranges(task_ids: Sequence[Any], further: tuple[int, int] | None = None) -> Ranges:
-    """Returns ids and ranges as ranges: (first, last) pairs, ends included."""
-    listed = [(entry, entry) if isinstance(entry, int) else (entry[0], entry[1]) for entry in task_ids]
-    return listed + ([further] if further is not None else [])
-
-
-def _is_within(first: int, last: int, ranges: Ranges) -> bool:
-    """Returns whether each id from first to last is in one of the ranges."""
-    for low, high in sorted(ranges):
-        if low <= first <= high:
-            first = high + 1
-    return first > last
+def subtract_ranges(ranges: Sequence[tuple[int, int]], held: Sequence[tuple[int, int]]) -> Ranges:
+    """Returns the ids of ranges that are in no held range; (first, last) pairs, ends included."""
+    left = list(ranges)
+    for low, high in held:
+        pieces = [
+            piece
+            for first, last in left
+            for piece in ((first, min(last, low - 1)), (max(first, high + 1), last))
+        ]
+        left = [(first, last) for first, last in pieces if first <= last]
+    return left

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from gamespiel.agents.sampling.noise import TrainingSeeds
 from gamespiel.config import Config, InvalidValueError
-from gamespiel.environments.curriculum import Ranges, list_ranges, ranges_of
+from gamespiel.environments.curriculum import ranges_of, subtract_ranges
 from gamespiel.environments.making import evaluation_config
 from gamespiel.kinds import kind_of
+from gamespiel.kinds.keys import list_ranges
 
 _make_training_seeds = lru_cache(maxsize=16)(TrainingSeeds)
 """A cache, so that no step is gone through twice for the same seeds."""
@@ -33,7 +35,7 @@ def hold_out_tasks(config: Config) -> Config:
         return config
     kind = kind_of(config.env)
     env_ranges = kind.task_ranges(config.env)
-    if env_ranges is None:  # a game by name: its episodes have no task ids
+    if not env_ranges:  # a game by name: its episodes have no task ids
         return config
     left = subtract_ranges(env_ranges, held)
     if not left:
@@ -55,19 +57,6 @@ def hold_out_tasks(config: Config) -> Config:
     return dataclasses.replace(config, env=kind.choose_tasks(config.env, left))
 
 
-def subtract_ranges(ranges: Sequence[tuple[int, int]], held: Sequence[tuple[int, int]]) -> Ranges:
-    """Returns the ids of ranges that are in no held range; (first, last) pairs, ends included."""
-    left = list(ranges)
-    for low, high in held:
-        pieces = [
-            piece
-            for first, last in left
-            for piece in ((first, min(last, low - 1)), (max(first, high + 1), last))
-        ]
-        left = [(first, last) for first, last in pieces if first <= last]
-    return left
-
-
 def evaluation_configs(config: Config) -> list[tuple[str, Config]]:
     """Returns what an evaluation while training plays: a configuration per opponent, by its name.
 
@@ -75,7 +64,7 @@ def evaluation_configs(config: Config) -> list[tuple[str, Config]]:
         TaskGymError: an opponent cannot play the tasks.
     """
     config, kind = evaluation_config(config), kind_of(config.env)
-    env = config.env
+    env: Any = config.env
     if config.run.eval_task_ids:
         env = kind.choose_tasks(env, list_ranges(config.run.eval_task_ids))
     if not config.run.eval_opponents:
@@ -86,7 +75,7 @@ def evaluation_configs(config: Config) -> list[tuple[str, Config]]:
         )
     kind.check_opponents(env, config.run.eval_opponents)
     return [
-        (name, dataclasses.replace(config, env=kind.choose_opponent(env, name)))
+        (name, dataclasses.replace(config, env=dataclasses.replace(env, opponent=name)))
         for name in config.run.eval_opponents
     ]
 

@@ -25,14 +25,14 @@ import numpy as np
 
 from game_gym.exact import OPPONENTS
 from game_gym.spec import Variant
-from game_gym.task import TaskSet, decode
+from game_gym.task import decode
 from game_gym.tree import Floats, GameTree, Policy, Table, build_tree
 from gamespiel.agents.learning.advantages import FindValues, KnownValues
 from gamespiel.agents.models import NEWEST
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments.curriculum import add_stage_tasks, stage_opponents
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.games.solvable import find_form
+from gamespiel.kinds.games.keys import find_form
 from gamespiel.kinds.keys import names_of
 from task_gym.errors import TaskGymError
 from task_gym.opponents import SELF, find_opponent
@@ -57,6 +57,9 @@ TOLERANCE = 1e-9
 Trees = Mapping[str, GameTree]
 """Games by ``key_of`` their variants."""
 
+Walk = tuple[str, list[int], list[int]]
+"""An episode's game, and at each of its turns the information state and the place of the action."""
+
 
 class TreeValues:
     """Finds the advantages of a step's turns, as ``gamespiel.agents.learning.advantages.FindValues``.
@@ -73,8 +76,7 @@ class TreeValues:
     ) -> None:
         self._trees, self._policy, self._conversing = trees, policy, conversing
         self._share = share
-        self._fixed: dict[tuple[str, str], Table] = {}
-        self._snapshots: dict[tuple[str, str], Table] = {}  # those that played in the last step
+        self._others: dict[tuple[str, str], Table] = {}  # those that played in the last step
         self._newest: dict[str, list[list[float]]] = {}  # the learner, as it was when each state was read
         self._next: dict[str, int] = {}  # the first state of the part that is read next
 
@@ -84,10 +86,7 @@ class TreeValues:
         Raises:
             InvalidValueError: an episode was not played as the tree has it.
         """
-        walks = {
-            episode.index: _walk(episode, self._trees[key], key)
-            for episode, key in ((episode, self._find_key(episode)) for episode in episodes)
-        }
+        walks = {episode.index: self._walk(episode) for episode in episodes}
         turn_states: dict[str, set[int]] = {}
         for key, states, _ in walks.values():
             turn_states.setdefault(key, set()).update(states)
@@ -100,13 +99,14 @@ class TreeValues:
             walk, other, seat = walks[episode.index], _opponent_of(episode), int(episode.info["seat"])
             key, tree = walk[0], self._trees[walk[0]]
             if (key, other) not in tables:
-                tables[key, other] = self._find_table(key, other)
+                known = self._others.get((key, other))
+                tables[key, other] = self._tabulate(tree, other) if known is None else known
             learner, against = tables[key, NEWEST], tables[key, other]
             if (key, other, seat) not in worth:
                 edges = tree.edge_probabilities([learner, against] if seat == 0 else [against, learner])
                 worth[key, other, seat] = tree.information_values(edges, seat)
             values[episode.index] = _find_values(walk, tree, learner, *worth[key, other, seat])
-        self._snapshots = {place: table for place, table in self._snapshots.items() if place in tables}
+        self._others = {place: table for place, table in tables.items() if place[1] != NEWEST}
         return values
 
     def state_dict(self) -> dict[str, Floats]:
@@ -127,7 +127,7 @@ class TreeValues:
         Raises:
             ValueError: they are no probabilities.
         """
-        self._newest, self._snapshots = {}, {}
+        self._newest, self._others = {}, {}
         for key, tree in self._trees.items():
             starts, rows = tree.action_starts, state.get(key, np.zeros(0))
             if rows.shape != (starts[-1],):
@@ -152,23 +152,6 @@ class TreeValues:
         for number, row in zip(numbers, tree.tabulate(distribution, self._conversing, numbers), strict=True):
             self._newest[key][number] = row
 
-    def _find_table(self, key: str, player: str) -> Table:
-        """Returns the table of an opponent or a snapshot, which is read once."""
-        tables = self._fixed if self._is_fixed(player) else self._snapshots
-        if (key, player) not in tables:
-            tables[key, player] = self._tabulate(self._trees[key], player)
-        return tables[key, player]
-
-    @staticmethod
-    def _is_fixed(player: str) -> bool:
-        return player in OPPONENTS or _policy_of(player) is not None
-
-    def _find_key(self, episode: Episode) -> str:
-        """Returns the key of an episode's game."""
-        if len(self._trees) == 1:
-            return next(iter(self._trees))
-        return key_of(decode(episode.info["task_id"]).variant)
-
     def _tabulate(self, tree: GameTree, player: str) -> Table:
         """Returns the probabilities of an opponent, or of a snapshot of the policy."""
         if player in OPPONENTS:
@@ -181,29 +164,27 @@ class TreeValues:
         distribution: Policy = partial(self._policy.distribution, adapters=player)
         return tree.tabulate(distribution, self._conversing)
 
+    def _walk(self, episode: Episode) -> Walk:
+        """Returns an episode's way through its game's tree, whose turns and score must be the episode's."""
+        key = next(iter(self._trees))
+        if len(self._trees) > 1:
+            key = key_of(decode(episode.info["task_id"]).variant)
+        tree, seat = self._trees[key], int(episode.info["seat"])
+        states, places, node = tree.find_turns(episode.info["history"], seat)
+        score = episode.total_reward if episode.truncated else float(tree.scores[node, seat])
+        if len(states) != len(episode.turns) or abs(score - episode.total_reward) > TOLERANCE:
+            raise InvalidValueError(
+                f"ppo.advantages = 'exact': an episode of {len(episode.turns)} turns had a reward of "
+                f"{episode.total_reward:g}, and in the game's tree it has {len(states)} turns and a score of "
+                f"{score:g}; allowed: games whose only reward is their score"
+            )
+        return key, states, places
+
 
 def _opponent_of(episode: Episode) -> str:
     """Returns an episode's opponent, or the name of the adapters that played the other seat."""
     opponent = str(episode.info["opponent"])
     return str(episode.info.get("snapshot", NEWEST)) if opponent == SELF else opponent
-
-
-Walk = tuple[str, list[int], list[int]]
-"""An episode's game, and at each of its turns the information state and the place of the action."""
-
-
-def _walk(episode: Episode, tree: GameTree, key: str) -> Walk:
-    """Returns an episode's way through its tree, whose turns and score must be the episode's."""
-    seat = int(episode.info["seat"])
-    states, places, node = tree.find_turns(episode.info["history"], seat)
-    score = episode.total_reward if episode.truncated else float(tree.scores[node, seat])
-    if len(states) != len(episode.turns) or abs(score - episode.total_reward) > TOLERANCE:
-        raise InvalidValueError(
-            f"ppo.advantages = 'exact': an episode of {len(episode.turns)} turns had a reward of "
-            f"{episode.total_reward:g}, and in the game's tree it has {len(states)} turns and a score of "
-            f"{score:g}; allowed: games whose only reward is their score"
-        )
-    return key, states, places
 
 
 def _find_values(
@@ -244,12 +225,8 @@ def find_trees(config: Config) -> Trees | str:
         return reason
     try:
         env: Any = add_stage_tasks(config).env
-        asked = kind_of(env).arguments(env)
-        names = ("task_id", "task_ids", "game", "params", "allow_files")
-        variants = {
-            key_of(one): one
-            for one in TaskSet(**{name: asked[name] for name in names if name in asked}).variants
-        }
+        kind: Any = kind_of(env)
+        variants = {key_of(one): one for one in kind.task_set(env).variants}
         if len(variants) > MOST_VARIANTS:
             return f"{len(variants)} games may be drawn, allowed: {MOST_VARIANTS}"
         most = MOST_HISTORIES if config.ppo.advantages == "auto" else None

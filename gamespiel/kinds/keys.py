@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PositiveFloat
@@ -18,11 +19,17 @@ def _check_order(bounds: tuple[int, int]) -> tuple[int, int]:
 
 TaskRange = Annotated[tuple[Index, Index], LISTED, AfterValidator(_check_order)]
 TASK_IDS = ("task_id", "task_ids")
+Ranges = list[tuple[int, int]]
 
 Name = Annotated[str, BeforeValidator(str)]
 Weight = Annotated[float, Field(gt=0)]
 Opponents = str | Annotated[dict[Name, Weight], Field(min_length=1)]
 """An opponent by name, or a mixture: names with the weights by which one is drawn for each episode."""
+
+
+def list_ranges(task_ids: Iterable[Any]) -> Ranges:
+    """Returns ids and ranges as ranges: (first, last) pairs, ends included."""
+    return [(entry, entry) if isinstance(entry, int) else (entry[0], entry[1]) for entry in task_ids]
 
 
 def names_of(opponent: Opponents | None) -> tuple[str, ...]:

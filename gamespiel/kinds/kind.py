@@ -4,23 +4,72 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias
 
 import gymnasium as gym
 
 from gamespiel.errors import InvalidValueError
-from gamespiel.kinds.keys import EnvKeys, Keys
+from gamespiel.kinds.keys import EnvKeys, Keys, Ranges, list_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from game_gym.tree import GameTree
     from gamespiel.agents.envs import TextEnvs
-    from gamespiel.agents.rollout import Decide, Episode
+    from gamespiel.agents.rollout import Decide, Episode, OnStep
     from gamespiel.agents.runs.evaluation import Taken
+    from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact_comparison import ExactGame
-    from gamespiel.kinds.episodes import Deal, EpisodeAddress, MakeEnvs, ShowProgress
+
+
+MakeEnvs: TypeAlias = "Callable[[int], TextEnvs]"
+"""Number of environments to that many copies of the configured environment."""
+
+ShowProgress: TypeAlias = "Callable[[int], AbstractContextManager[OnStep]]"
+"""Number of episodes to a context whose value is called after each step; see ``report.progress``."""
+
+
+class EpisodeAddress(NamedTuple):
+    """One episode of an evaluation.
+
+    Attributes:
+        task_id: The task; None for a game by name.
+        seed: The seed.
+        task: The kind's own name of the task, to play it here.
+        seat: The agent's seat; None for the one that the seed gives.
+    """
+
+    task_id: int | None
+    seed: int
+    task: Any = None
+    seat: int | None = None
+
+
+class Deal(NamedTuple):
+    """The conditions that compared agents share: one seed of one task, played from every seat.
+
+    Attributes:
+        game: The name of the group of tasks that it is of.
+        number: Its number among the deals of the game.
+        drawn: The seed of the environment's reset.
+        address: The episode, without a seat.
+        seats: The seats from which it is played; (None,) if there are none.
+    """
+
+    game: str
+    number: int
+    drawn: int
+    address: EpisodeAddress
+    seats: tuple[int | None, ...]
+
+
+def answers_of(actions: Iterable[Any]) -> list[Answer]:
+    """Returns a baseline's actions as its answers."""
+    from gamespiel.agents.sampling.decisions import Answer
+
+    return [Answer(int(action)) for action in actions]
 
 
 class Baselines(NamedTuple):
@@ -110,17 +159,13 @@ class Kind(ABC, Generic[Keys]):
             InvalidValueError: the section chooses no task.
         """
 
-    def task_ranges(self, env: Keys) -> list[tuple[int, int]] | None:
-        """Returns the task ids that the section may draw, as (first, last) pairs; None if there are none."""
+    def task_ranges(self, env: Keys) -> Ranges:
+        """Returns the task ids that the section may draw, as (first, last) pairs; none of a game by name."""
         arguments = self.arguments(env)
-        if arguments.get("task_id") is not None:
-            return [(arguments["task_id"], arguments["task_id"])]
-        listed = arguments.get("task_ids")
-        if not listed:
-            return None
-        return [(one, one) if isinstance(one, int) else (one[0], one[1]) for one in listed]
+        one = arguments.get("task_id")
+        return list_ranges((arguments.get("task_ids") or ()) if one is None else (one,))
 
-    def choose_tasks(self, env: Keys, ranges: Sequence[tuple[int, int]]) -> Keys:
+    def choose_tasks(self, env: Keys, ranges: Ranges) -> Keys:
         """Returns the section with these tasks in the place of its own.
 
         Args:
@@ -130,11 +175,6 @@ class Kind(ABC, Generic[Keys]):
         default = type(env)()
         other = {name: getattr(default, name) for name in (*self.choosing, *self.belonging)}
         return dataclasses.replace(env, task_id=None, task_ids=tuple(ranges), **other)
-
-    def choose_opponent(self, env: Keys, name: str) -> Keys:
-        """Returns the section with an opponent in the place of its own."""
-        changes: Any = {"opponent": name}
-        return dataclasses.replace(env, **changes)
 
     def pin_tasks(self, env: Keys) -> Keys:
         """Returns the section with names that mean the same tasks on any machine and at any time."""

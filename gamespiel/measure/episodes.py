@@ -24,7 +24,7 @@ from gamespiel.agents.runs.evaluation import (
 from gamespiel.config import Config
 from gamespiel.environments.making import ENVIRONMENTS_AT_ONCE, make_envs, make_played_envs
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.episodes import ShowProgress
+from gamespiel.kinds.kind import ShowProgress
 from gamespiel.report.progress import report_progress
 
 if TYPE_CHECKING:  # baselines are evaluated without a learning library

@@ -18,8 +18,8 @@ from gamespiel.endpoints.completion import Usage
 from gamespiel.endpoints.opponent import close_opponents
 from gamespiel.environments.making import pin_tasks
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.episodes import EpisodeAddress
 from gamespiel.kinds.keys import server_arguments
+from gamespiel.kinds.kind import EpisodeAddress
 from gamespiel.measure.journal import open_journal
 from gamespiel.measure.options import EvalOptions, place
 from gamespiel.measure.play import require_played

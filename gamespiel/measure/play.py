@@ -15,7 +15,7 @@ from gamespiel.endpoints.chat import LOST, Chat, EndpointError
 from gamespiel.endpoints.opponent import close_opponents
 from gamespiel.environments.making import make_envs, make_reply_env
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.episodes import Deal, EpisodeAddress
+from gamespiel.kinds.kind import Deal, EpisodeAddress
 from gamespiel.measure.episodes import reply_constraint
 from gamespiel.measure.journal import Row
 

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from gamespiel.agents.runs.card import Facts
 from gamespiel.agents.runs.catalog import Best
 from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.config import SAVED_NAME, Config, card_facts, save
-from gamespiel.environments.making import evaluation_config, plays_itself
+from gamespiel.environments.making import evaluation_config
 from gamespiel.kinds import kind_of
 from gamespiel.runs import METRICS, SHARE
 from gamespiel.stopping import Stop, Stopped, name_of
@@ -73,7 +74,8 @@ class BetweenSteps(BaseCallback):
         self.best, self.ended = Best(), False
         self._saved_at = time.monotonic()
         self._kind, self._measured_env = kind_of(config.env), evaluation_config(config).env
-        self._itself, self._facts = plays_itself(config), Facts(__version__, card_facts(config))
+        self._itself = self._kind.plays_itself(config.env)
+        self._facts = Facts(__version__, card_facts(config))
         self.saved, self.metrics = -1, dict[str, Any]()
 
     def show_activity(self, phase: str, done: int, total: int) -> None:
@@ -126,8 +128,8 @@ class BetweenSteps(BaseCallback):
                 share, exploitability = self._before[SHARE], self._before.get("exploitability", math.nan)
             else:
                 adapters = self._model.publish_result()
-                game = self._kind.exact_game(self._measured_env)
-                solved = game.solve(self._model.policy, adapters=adapters)
+                distribution = partial(self._model.policy.distribution, adapters=adapters)
+                solved = self._kind.exact_game(self._measured_env).evaluate(distribution)
                 share, exploitability = solved.share, solved.exploitability
             self.logger.record("eval/share", share)
             if self._itself:

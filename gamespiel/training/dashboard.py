@@ -274,18 +274,11 @@ def plain_line(metrics: Metrics, total: int, seconds_left: float | None) -> str:
 def groups_line(metrics: Metrics) -> Text:
     """Returns the success rate of the step's episodes from each group."""
     line = Text("success", style="dim")
-    for name, success in _select_numbers(metrics, GROUP_SUCCESS).items():
-        line.append(f"  {_one_line(name)} {success:.0%}", style="not dim")
+    for key, success in metrics.items():
+        if key.startswith(GROUP_SUCCESS) and not isinstance(success, str):
+            name = _one_line(key.removeprefix(GROUP_SUCCESS))
+            line.append(f"  {name} {success:.0%}", style="not dim")
     return line
-
-
-def _select_numbers(metrics: Metrics, prefix: str) -> dict[str, float]:
-    """Returns the numbers whose keys begin with ``prefix``, by the rest of their keys."""
-    return {
-        key.removeprefix(prefix): value
-        for key, value in metrics.items()
-        if key.startswith(prefix) and not isinstance(value, str)
-    }
 
 
 def sparkline(values: Sequence[float]) -> str:

@@ -15,9 +15,9 @@ from gamespiel.agents.rollout import Episode
 from gamespiel.agents.runs.evaluation import Measured, MeasuredReplies, group_by, measure
 from gamespiel.config import Config, InvalidValueError
 from gamespiel.environments.held_out import evaluation_configs, find_taken_seeds
-from gamespiel.environments.making import evaluation_config, plays_itself
+from gamespiel.environments.making import evaluation_config
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.episodes import ShowProgress
+from gamespiel.kinds.kind import ShowProgress
 from gamespiel.measure.episodes import Limits, measure_played, play_policy
 from gamespiel.measure.records import GAMES, add_records, records
 from gamespiel.report.results import write_json
@@ -66,7 +66,8 @@ def measure_result(config: Config, model: LLMPPO, console: Console, when: str, f
     The first ``KEPT_GAMES`` episodes are kept in the run's folder.
     """
     adapters = model.publish_result()
-    games, itself = config.run.eval_games, plays_itself(config)
+    games, kind = config.run.eval_games, kind_of(config.env)
+    itself = kind.plays_itself(config.env)
     limits = Limits(partial(find_taken_seeds, config, model.step))
     config = evaluation_config(config)
     rows: dict[str, float | str] = {}
@@ -82,7 +83,7 @@ def measure_result(config: Config, model: LLMPPO, console: Console, when: str, f
         add_records(folder / GAMES, model.step, game_rows)
     if config.run.exact_every != 0:
         console.print(f"{when}: exact values")
-        exact_game = kind_of(config.env).exact_game(config.env)
+        exact_game = kind.exact_game(config.env)
         comparison = exact_game.compare_policy(model.policy, trained=False, adapters=adapters)
         if itself:
             rows["exploitability"] = comparison.policy.exploitability

@@ -213,7 +213,11 @@ def load_of(config: Config) -> Load:
 
 
 def _list_cards(config: Config, card: str) -> Sequence[float]:
-    """Returns the cards to plan for, in GiB."""
+    """Returns the cards to plan for, in GiB: without a size that of ``run.device``, if there is any GPU.
+
+    Raises:
+        InvalidValueError: the size is none, or ``run.device`` names no device or none that is there.
+    """
     if card:
         try:
             size = float(card)
@@ -222,20 +226,11 @@ def _list_cards(config: Config, card: str) -> Sequence[float]:
         if not 0 < size < float("inf"):
             raise InvalidValueError(f"--plan takes the GiB of a card, a number above 0, not {card!r}")
         return [size]
-    memory = find_card_memory(config)
-    return CARDS if memory is None else [round(memory / GIB, 1)]
 
-
-def find_card_memory(config: Config) -> int | None:
-    """Returns the bytes of the GPU that ``run.device`` names, or None on a machine without any.
-
-    Raises:
-        InvalidValueError: it names no device, or none of the GPUs that are there.
-    """
     import torch
 
     from gamespiel.assembly import device_of, named_device
 
     if named_device(config.run.device).type == "cpu" or not torch.cuda.is_available():
-        return None
-    return int(torch.cuda.get_device_properties(device_of(config)).total_memory)
+        return CARDS
+    return [round(torch.cuda.get_device_properties(device_of(config)).total_memory / GIB, 1)]

@@ -10,7 +10,7 @@ from gamespiel.config import Config, InvalidValueError, import_own_modules, save
 from gamespiel.config.schema import DOTTED
 from gamespiel.environments.curriculum import add_stage_tasks, make_starts
 from gamespiel.environments.held_out import evaluation_configs, hold_out_tasks
-from gamespiel.environments.making import make_one_env, pin_tasks, plays_itself
+from gamespiel.environments.making import make_one_env, pin_tasks
 from gamespiel.kinds import kind_of
 
 MAY_CHANGE = (
@@ -89,9 +89,9 @@ def check_run(config: Config, resume: Path | None = None) -> None:
     _check_folders(config, resume)
     make_starts(config)
     if config.env.env_mode == "local":
-        env = make_one_env(config.env)
-        if plays_itself(config):
-            kind_of(config.env).check_self_play(env, config.self_play.learn)
+        env, kind = make_one_env(config.env), kind_of(config.env)
+        if kind.plays_itself(config.env):
+            kind.check_self_play(env, config.self_play.learn)
         env.close()
 
 

@@ -32,7 +32,7 @@ from gamespiel.config import Config, resolve, saved_config
 from gamespiel.training import callbacks
 from gamespiel.training import run as training
 from tests.agents.toys import Stairs
-from tests.gamespiel.runs import SMALL, STAGED, train_quietly
+from tests.gamespiel.runs import STAGED, list_overrides, train_quietly
 
 LAUNCH = read_launch()
 CPU = torch.device("cpu")
@@ -67,9 +67,7 @@ PLAIN: dict[str, tuple[str, dict[str, str]]] = {
 def config_of(name: str, folder: Path, **more: str) -> Config:
     """Returns the configuration of a run."""
     preset, changes = PLAIN[name]
-    overrides = SMALL | SHORT | changes | {"run.output_dir": str(folder)}
-    overrides |= {key.replace("__", "."): value for key, value in more.items()}
-    return resolve(preset, overrides=overrides.items())
+    return resolve(preset, overrides=list_overrides(folder, SHORT | changes | more).items())
 
 
 def stairs(ranks: Ranks) -> LLMPPO:

@@ -54,11 +54,15 @@ SMALL = PADDED | {
 """The tiny preset on a game of twelve information states: a second per run. The last minibatch is smaller."""
 
 
+def list_overrides(folder: Path, more: Mapping[str, str]) -> dict[str, str]:
+    """Returns the keys of the small configuration, and others, which may have ``__`` for the dot."""
+    others = {name.replace("__", "."): value for name, value in more.items()}
+    return SMALL | {"run.output_dir": str(folder)} | others
+
+
 def small(folder: Path, **more: str) -> Config:
     """Returns the small configuration, with overrides as ``run__seed="4"``."""
-    overrides = SMALL | {"run.output_dir": str(folder)}
-    overrides |= {name.replace("__", "."): value for name, value in more.items()}
-    return resolve("tiny", overrides=overrides.items())
+    return resolve("tiny", overrides=list_overrides(folder, more).items())
 
 
 STAGES = [
@@ -79,7 +83,7 @@ STAGED = {
 
 def staged(folder: Path, **more: str) -> Config:
     """Returns the small configuration with the curriculum."""
-    return small(folder, **{name.replace(".", "__"): value for name, value in STAGED.items()} | more)
+    return small(folder, **STAGED | more)
 
 
 def mark_samples(names: Iterable[str], samples: Container[str]) -> list[Any]:
@@ -92,10 +96,12 @@ def mark_samples(names: Iterable[str], samples: Container[str]) -> list[Any]:
 
 def train_command(folder: Path, **more: str) -> list[str]:
     """Returns ``python train.py`` with the small configuration."""
-    overrides = SMALL | {"run.output_dir": str(folder)}
-    overrides |= {name.replace("__", "."): value for name, value in more.items()}
-    options = [part for key, value in overrides.items() for part in (f"--{key}", value)]
-    return [sys.executable, str(ROOT / "train.py"), *options]
+    return [sys.executable, str(ROOT / "train.py"), *options_of(list_overrides(folder, more))]
+
+
+def options_of(overrides: Mapping[str, str]) -> list[str]:
+    """Returns keys as options of a command."""
+    return [part for key, value in overrides.items() for part in (f"--{key}", value)]
 
 
 def train_quietly(config: Config, resume: Path | str | None = None) -> Path:
@@ -106,6 +112,17 @@ def train_aloud(config: Config, resume: Path | str | None = None) -> tuple[Path,
     """Returns the run, and what was shown in a terminal so wide that no line is broken."""
     console = quiet(width=1000)
     return train(config, resume, console), read_console(console)
+
+
+def evaluate_to_file(
+    folder: Path, config: Config, width: int = 1000, **options: Any
+) -> tuple[dict[str, Any], str]:
+    """Returns the results as their file has them, whose path is given as text, and what was shown."""
+    path: Any = str(folder / "result.json")
+    results, printed = evaluate_aloud(EvalOptions(config=config, output=path, **options), width)
+    written = json.loads(Path(path).read_text())  # bounds that are not finite are null there
+    assert written == json.loads(re.sub("NaN|-?Infinity", "null", json.dumps(results)))
+    return written, printed
 
 
 def evaluate_aloud(options: EvalOptions, width: int = 1000) -> tuple[dict[str, Any], str]:

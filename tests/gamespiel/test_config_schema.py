@@ -1,6 +1,5 @@
 """Schema and program agree on what configurations may hold, and all mistakes are in one message."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,6 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gamespiel.agents.models.adapters import LoraSettings
-from gamespiel.agents.models.loading import ModelSettings
 from gamespiel.cli import main
 from gamespiel.config import (
     Config,
@@ -202,14 +199,6 @@ def test_keys_without_effect_are_noticed() -> None:
         "env.opponent = 'mcts' has no effect on traces.",
         "env.rules = False has no effect on traces.",
     ]
-
-
-def test_a_policy_of_its_own_has_the_defaults_of_the_configuration() -> None:
-    defaults, lora = dataclasses.asdict(Config().model), dataclasses.asdict(Config().lora)
-    assert dataclasses.asdict(ModelSettings()) == defaults
-    assert dataclasses.asdict(LoraSettings()) == {
-        name: lora[name] for name in ("r", "lora_alpha", "target_modules")
-    }
 
 
 def test_keys_values_and_contradictions_are_named_together() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,13 +16,13 @@ from game_gym.task import encode
 from gamespiel.agents.models.loading import TINY
 from gamespiel.agents.runs import checkpoint
 from gamespiel.config import Config, ConfigError, InvalidValueError, resolve, saved_config, to_dict
-from gamespiel.kinds.games.solvable import explain_unsolved
+from gamespiel.kinds import KINDS
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from gamespiel.report.results import reserve_results, write_json
 from task_gym.errors import ArgumentError, OpponentError, SizeError, TaskGymError
 from tests.consoles import quiet
-from tests.gamespiel.runs import STEPS, evaluate_aloud, small, train_quietly
+from tests.gamespiel.runs import STEPS, evaluate_aloud, evaluate_to_file, small, train_quietly
 
 Overrides = list[tuple[str, str]]
 KUHN = [("env.task_id", "null"), ("env.game", "kuhn_poker")]
@@ -42,13 +41,7 @@ def config(*overrides: tuple[str, str]) -> Config:
 
 
 def run(folder: Path, settings: Config, **options: Any) -> dict[str, Any]:
-    """Returns the results, after a check that the file, whose path is given as text, has them too."""
-    output = folder / "result.json"
-    path: Any = str(output)
-    results = evaluate(EvalOptions(config=settings, output=path, **options), quiet())
-    written: dict[str, Any] = json.loads(output.read_text())
-    assert written == json.loads(re.sub("NaN|-?Infinity", "null", json.dumps(results)))
-    return written
+    return evaluate_to_file(folder, settings, **options)[0]
 
 
 # -- by play -----------------------------------------------------------------------------------------------
@@ -104,9 +97,10 @@ def test_first_in_kuhn_poker_by_hand(tmp_path: Path) -> None:
 
 
 def test_runs_solve_smaller_games_unasked_than_evaluations_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    explain_unsolved = KINDS["openspiel"].explain_unsolved
     liars_dice = config(("env.task_id", "null"), ("env.game", "liars_dice")).env
     assert "liars_dice was given, which has more than 50,000 histories" in explain_unsolved(liars_dice)
-    monkeypatch.setattr("gamespiel.kinds.games.solvable.QUICK", 50)  # kuhn_poker has 58
+    monkeypatch.setattr("gamespiel.kinds.games.kind.QUICK", 50)  # kuhn_poker has 58
     kuhn = config(*KUHN).env
     assert "more than 50 histories" in explain_unsolved(kuhn) and not explain_unsolved(kuhn, asked=True)
 

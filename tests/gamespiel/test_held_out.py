@@ -16,14 +16,23 @@ from gamespiel.agents.sampling import noise
 from gamespiel.agents.sampling.noise import Purpose, episode_seeds
 from gamespiel.cli import main
 from gamespiel.config import Config, InvalidValueError, resolve
-from gamespiel.environments import held_out
+from gamespiel.environments.curriculum import subtract_ranges
 from gamespiel.environments.held_out import evaluation_configs, find_taken_seeds, hold_out_tasks
 from gamespiel.environments.making import make_envs
 from gamespiel.kinds import kind_of
 from gamespiel.kinds.traces.kind import trace_seeds
 from gamespiel.training import callbacks, measures
 from task_gym.errors import OpponentError
-from tests.gamespiel.runs import SMALL, assert_same_run, rows_of, small, steps_of, train_aloud, train_quietly
+from tests.gamespiel.runs import (
+    SMALL,
+    assert_same_run,
+    options_of,
+    rows_of,
+    small,
+    steps_of,
+    train_aloud,
+    train_quietly,
+)
 
 EVALUATED = {
     "run__eval_steps": "2",
@@ -45,7 +54,7 @@ def test_ranges_without_others(ranges: list[tuple[int, int]], others: list[tuple
     def ids(pairs: list[tuple[int, int]]) -> set[int]:
         return {one for first, last in pairs for one in range(first, last + 1)}
 
-    left = held_out.subtract_ranges(ranges, others)
+    left = subtract_ranges(ranges, others)
     assert all(first <= last for first, last in left)
     assert ids(left) == ids(ranges) - ids(others)
 
@@ -237,7 +246,7 @@ def test_resume_auto_begins_goes_on_and_goes_back(tmp_path: Path, capsys: pytest
     # The same command each time, as a scheduler repeats it.
     keys = {**SMALL, "ppo.num_train_steps": "3", "run.eval_games": "0", "run.exact_every": "0"}
     command = ["train", "--preset", "tiny", "--output_dir", str(run), "--resume", "auto"]
-    command += [part for key, value in keys.items() for part in (f"--{key}", value)]
+    command += options_of(keys)
     assert main(command) == 0
     assert f"--resume auto: there is no run in {run}; a new one begins" in capsys.readouterr().out
     rows = (run / "metrics.jsonl").read_bytes()

@@ -29,6 +29,7 @@ from tests.gamespiel.runs import (
     assert_same_run,
     distance,
     fork,
+    options_of,
     rows_of,
     steps_of,
     train_quietly,
@@ -242,10 +243,7 @@ def test_a_rank_that_is_killed_costs_nothing(scenarios: Path, tmp_path: Path) ->
     """
     run = tmp_path / "run"
     options = SMALL | SHORT | PLAIN["kuhn"][1] | {"run.output_dir": str(run)}
-    command = torchrun(
-        str(ROOT / "train.py"), *(part for key, value in options.items() for part in (f"--{key}", value)),
-        restarts=1,
-    )  # fmt: skip
+    command = torchrun(str(ROOT / "train.py"), *options_of(options), restarts=1)
     launched = subprocess.Popen(
         command, cwd=tmp_path, env=environment(),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

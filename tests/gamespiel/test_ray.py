@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gamespiel.environments import workers
+from gamespiel.environments.making import close_pools
 from tests.gamespiel.runs import assert_same_run, small, train_quietly
 
 ray: Any = pytest.importorskip("ray", reason="Ray is not installed")
@@ -21,7 +21,7 @@ __all__ = ["cluster"]
 @pytest.fixture(autouse=True)
 def closed_pools() -> Iterator[None]:
     yield
-    workers.close_pools()
+    close_pools()
 
 
 @pytest.mark.launch

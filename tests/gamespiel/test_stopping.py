@@ -257,7 +257,7 @@ def test_sigkill_loses_no_more_than_the_steps_since_the_checkpoint(
     """
     run, more = tmp_path / "run", {"run__checkpoint_every": "3"}
     whole = train_quietly(staged(tmp_path / "whole", **more))
-    process = start(run, until=5, **more, **{name.replace(".", "__"): text for name, text in STAGED.items()})
+    process = start(run, until=5, **more, **STAGED)
     process.send_signal(signal.SIGSTOP)  # or it might end before it is killed
     before = (run / "config.yaml").read_text()
     assert main(["train", "--resume", str(run), "--run.device", "cpu"]) == 2

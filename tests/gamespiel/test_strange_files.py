@@ -199,7 +199,7 @@ def test_rows_of_parquet_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert path.stat().st_size < 100_000
     rows = open_source(str(path))
     assert isinstance(rows, sources.RowSource) and len(rows) == 1_000
-    texts = [next(rows.candidates(row))[0].code for row in range(sources._AT_ONCE)]
+    texts = [next(rows.candidates(row)).code for row in range(sources._AT_ONCE)]
     assert set(texts) == {"x" * 10_000} and len({id(text) for text in texts}) == 1, "a text is kept once"
     os.utime(path, (0, 0))  # or the one that is known is returned
     monkeypatch.setattr(sources, "MOST", 100_000)

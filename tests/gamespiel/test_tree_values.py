@@ -112,7 +112,7 @@ def test_the_mean_gradient_over_all_games_is_that_of_the_expected_score(
         ends = []
         for step in (1e-4, -1e-4):
             policy.logits = held | {text: held[text] + step * np.eye(len(held[text]))[0]}
-            ends.append(tree.score_policies([other, tabulate()])[seat])
+            ends.append(tree.back_up(tree.edge_probabilities([other, tabulate()]), seat)[0])
         policy.logits = held
         assert gradient[text][0] == pytest.approx((ends[0] - ends[1]) / 2e-4, abs=1e-8)
 

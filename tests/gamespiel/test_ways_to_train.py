@@ -15,7 +15,7 @@ from gamespiel.assembly import make_policy
 from gamespiel.cli import main
 from gamespiel.config import InvalidValueError, from_dict, saved_config
 from gamespiel.environments.making import evaluation_config, make_envs, make_one_env
-from gamespiel.kinds.thinking import THINK
+from gamespiel.kinds.wrappers import THINK
 from gamespiel.measure.episodes import measure_agent, play_policy
 from gamespiel.measure.options import EvalOptions
 from gamespiel.measure.records import read_records

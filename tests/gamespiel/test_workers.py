@@ -23,9 +23,9 @@ from gamespiel.agents.runs.loggers import read_rows
 from gamespiel.agents.runs.manifest import replace_file
 from gamespiel.agents.vec_env import TextVecEnv
 from gamespiel.config import Config, import_own_modules, resolve, saved_config
-from gamespiel.environments import workers
+from gamespiel.environments import making
 from gamespiel.environments.making import make_envs, make_played_envs
-from gamespiel.kinds.episodes import answers_of
+from gamespiel.kinds.kind import answers_of
 from task_gym.errors import ArgumentError
 from task_gym.processes import OFFERED
 from tests.gamespiel.runs import (
@@ -45,7 +45,6 @@ SHORT = {
     "ppo__num_train_steps": "2", "run__eval_games": "2", "run__eval_steps": "1", "run__eval_episodes": "2",
     "run__exact_every": "0",
 }  # fmt: skip
-STAGES = {name.replace(".", "__"): value for name, value in STAGED.items()}
 SEARCHED = SHORT | {"env__opponent": "mcts:5x1"}
 forked = pytest.mark.skipif(not OFFERED, reason="no processes that can be forked")
 
@@ -56,7 +55,7 @@ def parts_everywhere() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gamespiel.agents.envs.LEAST_SEARCH", 0.0)
         yield
-    workers.close_pools()
+    making.close_pools()
 
 
 LEDUC = {"env__game": "leduc_poker", "run__eval_games": "0", "run__exact_every": "0"}
@@ -191,7 +190,7 @@ def lowest(texts: list[str], masks: Any, episodes: list[int], turn: int) -> Any:
             {"env__opponent": '{"self": 1, "mcts:5x1": 1, "random": 1}', "env__game": "leduc_poker"},
             marks=pytest.mark.sample,
         ),
-        pytest.param({"env__opponent": "random", **STAGES}, marks=pytest.mark.sample),
+        pytest.param({"env__opponent": "random", **STAGED}, marks=pytest.mark.sample),
         {"env__opponent": "self", "self_play__learn": "one"},
         {"env__conversation": "true", "env__answer": "name"},
         {"env__decode": "text", "ppo__max_new_tokens": "4"},
@@ -258,7 +257,7 @@ def test_modules_of_the_users_are_imported_in_workers(here: Path, monkeypatch: p
         "register_opponent('last-of-mine', lambda seating: Last())\n"
     )
     monkeypatch.syspath_prepend(str(here))
-    workers.close_pools()
+    making.close_pools()
     mine = {"run__imports": '["my_worker_opponents"]', "env__opponent": "last-of-mine"}
     config = small(here / "run", run__env_workers="1", **mine)
     envs = make_played_envs(import_own_modules(config), 2)
@@ -282,7 +281,7 @@ def test_a_run_that_lost_a_worker_has_the_same_bits(tmp_path: Path, monkeypatch:
 
         def decide_once(texts: Any, masks: Any, episodes: Any, turn: int, *rest: Any) -> Any:
             if turn == 1 and not killed:
-                (pool,) = workers._pools.values()
+                (pool,) = making._pools.values()
                 killed.append(next(line.worker.pid for line in pool._lines if line.worker))  # type: ignore[attr-defined]
                 os.kill(killed[0], signal.SIGKILL)
             return inner(texts, masks, episodes, turn, *rest)
@@ -290,7 +289,7 @@ def test_a_run_that_lost_a_worker_has_the_same_bits(tmp_path: Path, monkeypatch:
         collector.decide = decide_once
         return collector
 
-    workers.close_pools()
+    making.close_pools()
     monkeypatch.setattr(assembly.LLMPPO, "make_collector", make_collector)
     run, said = train_aloud(small(tmp_path / "lost", run__env_workers="2", **settings))
     assert_same_run(run, whole)

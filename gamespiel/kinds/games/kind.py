@@ -8,35 +8,62 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from gamespiel.errors import InvalidValueError
-from gamespiel.kinds.episodes import Deal, EpisodeAddress, MakeEnvs, ShowProgress
-from gamespiel.kinds.games import deals
-from gamespiel.kinds.games.baselines import baseline_agent
-from gamespiel.kinds.games.checks import check_game_keys, check_illegal, check_not_open, require_one_opponent
-from gamespiel.kinds.games.keys import GameKeys, seat_name
-from gamespiel.kinds.games.wrappers import NamedReplies, wrap_game
+from gamespiel.kinds.games.keys import (
+    GameKeys,
+    check_game_keys,
+    check_illegal,
+    check_not_open,
+    find_form,
+    require_one_opponent,
+    seat_name,
+)
 from gamespiel.kinds.keys import Opponents, format_opponent, names_of, server_arguments
-from gamespiel.kinds.kind import Baselines, Kind, Replies
-from gamespiel.kinds.thinking import Thinking
+from gamespiel.kinds.kind import (
+    Baselines,
+    Deal,
+    EpisodeAddress,
+    Kind,
+    MakeEnvs,
+    Replies,
+    ShowProgress,
+    answers_of,
+)
+from gamespiel.kinds.wrappers import NamedReplies, Thinking, wrap_game
 from gamespiel.tracks import find_track
-from task_gym.opponents import SELF
+from task_gym.errors import SizeError, check_choice
+from task_gym.opponents import SELF, make_opponent
 from task_gym.rewards import find_reward
 from task_gym.wrappers import Conversation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from game_gym.spec import Variant
+    from game_gym.task import TaskSet
     from game_gym.tree import GameTree
     from gamespiel.agents.envs import TextEnvs
-    from gamespiel.agents.rollout import Decide, Episode
+    from gamespiel.agents.rollout import Decide, Episode, Masks
     from gamespiel.agents.runs.evaluation import Taken
+    from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.endpoints.chat import Chat
     from gamespiel.exact_comparison import ExactGame
+    from task_gym.opponents import Opponent
 
 MEASURED_AGAINST = "random"
 """The opponent of evaluations after games of the policy against itself alone."""
 
 LONG_CONVERSATION = 4096
 """Tokens of a long conversation without a limit of its own: some twelve turns of othello."""
+
+QUICK = 50_000
+"""The most histories of a game that runs solve unasked. Leduc poker has 9,457; liar's dice has 294,883, and
+the embedded model alone takes half a minute there."""
+
+PROBES = 64
+"""Seeds of deals that are drawn together."""
+
+PATIENCE = 200
+"""Draws of ``PROBES`` seeds, none with a new deal of a game that needs some, after which it is given up."""
 
 
 class GameKind(Kind[GameKeys]):
@@ -97,6 +124,13 @@ class GameKind(Kind[GameKeys]):
             "or start from a preset with --preset"
         )
 
+    def task_set(self, env: GameKeys) -> TaskSet:
+        """Returns the tasks that the section may draw."""
+        from game_gym.task import TaskSet
+
+        chosen = ("task_id", "task_ids", "game", "params", "allow_files")
+        return TaskSet(**{name: value for name, value in self.arguments(env).items() if name in chosen})
+
     def evaluation_keys(self, env: GameKeys) -> GameKeys:
         if not self.plays_itself(env):
             return env
@@ -132,11 +166,9 @@ class GameKind(Kind[GameKeys]):
     def check_opponents(self, env: GameKeys, names: Sequence[str]) -> None:
         import game_gym.opponents  # noqa: F401  (registers them)
         from game_gym.options import check_opponent
-        from game_gym.task import TaskSet
 
         check_not_open(names, "training")
-        chosen = ("task_id", "task_ids", "game", "params", "allow_files")
-        tasks = TaskSet(**{name: value for name, value in self.arguments(env).items() if name in chosen})
+        tasks = self.task_set(env)
         for name in names:
             check_opponent(name, tasks)
 
@@ -216,11 +248,14 @@ class GameKind(Kind[GameKeys]):
             )
         envs = make_envs(self.seats * count)
         seeds = self.seeds(envs, count, seed)
-        agent = baseline_agent(name, envs, episode_seeds(seed, 0, len(seeds), Purpose.BASELINE))
+        agent = self.make_baseline(name, envs, episode_seeds(seed, 0, len(seeds), Purpose.BASELINE))
         with show_progress(len(seeds)) as on_step:
             return play_seeds(envs, agent, seeds, on_step)
 
     def draw_deals(self, env: GameKeys, count: int, seed: int) -> list[Deal]:
+        from game_gym.task import Task
+        from gamespiel.agents.sampling.noise import Purpose, episode_seeds
+
         self.check_playable(env, "evaluation")
         if env.env_mode != "local":
             raise InvalidValueError(
@@ -228,10 +263,64 @@ class GameKind(Kind[GameKeys]):
                 f"'local', not {env.env_mode!r}"
             )
         gym_env = super().make_env(env)
-        return deals.draw_deals(gym_env, self.task_names(gym_env), count, seed)
+        local: Any = gym_env.unwrapped
+        cheap = {"opponent": "first"}  # a deal does not depend on the opponent
+        deals: dict[str, list[Deal]] = {game: [] for game in self.task_names(gym_env)}
+        met: set[tuple[int | None, int]] = set()
+        block = idle = 0
+        while any(len(drawn) < count for drawn in deals.values()):
+            before = len(met)
+            for candidate in episode_seeds(seed, block, PROBES, Purpose.EVALUATION_TASKS):
+                info = gym_env.reset(seed=candidate, options=cheap)[1]
+                drawn, key = deals[info["game"]], (info["task_id"], info["seed"])
+                if len(drawn) == count or key in met:
+                    continue
+                met.add(key)
+                address = EpisodeAddress(*key, Task(info["task_id"], local.variant))
+                seats = tuple(range(local.variant.players))
+                drawn.append(Deal(info["game"], len(drawn), candidate, address, seats))
+            block, idle = block + 1, 0 if len(met) > before else idle + 1
+            if idle == PATIENCE:
+                game, drawn = min(deals.items(), key=lambda item: len(item[1]))
+                raise InvalidValueError(
+                    f"--compare needs {count} deals of each game, and {len(drawn)} of {game} were found; "
+                    "allowed: more task ids of that game, or fewer --num_episodes"
+                )
+        gym_env.close()
+        return [drawn[number] for number in range(count) for drawn in deals.values()]
 
     def make_baseline(self, name: str, envs: TextEnvs, seeds: Sequence[int]) -> Decide:
-        return baseline_agent(name, envs, seeds)
+        """Returns an opponent by name (``random``, ``mcts:100``, ...) as an agent in local environments.
+
+        It is built anew for each episode's game and seat, and restarted with the episode's seed. ``mcts``
+        reads the true state, as the opponent of that name does. No other opponent replaces it: a search is
+        refused in games with simultaneous moves.
+
+        Raises:
+            OpponentError: no opponent has that name, or it cannot play a game that may be drawn.
+        """
+        from game_gym.prompts import SeatView
+
+        first: Any = envs.envs[0].unwrapped
+        for variant in first.variants:
+            make_opponent(name, variant.game, variant.spec, seat=0)
+        playing: dict[int, tuple[Opponent, SeatView]] = {}
+
+        def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> list[Answer]:
+            actions = []
+            for episode in indices:
+                local: Any = envs.envs[episode % envs.num_envs].unwrapped
+                if turn == 0:
+                    view = SeatView(local.variant, local.seat, rules=True)
+                    opponent = make_opponent(name, local.variant.game, local.variant.spec, view.seat)
+                    opponent.restart(seeds[episode])
+                    playing[episode] = opponent, view
+                opponent, view = playing[episode]
+                view.state = local.state
+                actions.append(opponent.act(view))
+            return answers_of(actions)
+
+        return decide
 
     def choose_deal(self, env: GameKeys, deal: Deal) -> GameKeys:
         task_id = deal.address.task_id
@@ -242,9 +331,9 @@ class GameKind(Kind[GameKeys]):
         )
 
     def game_tree(self, env: GameKeys) -> GameTree:
-        from gamespiel.kinds.games.solvable import game_tree
+        from game_gym.tree import build_tree
 
-        return game_tree(env)
+        return build_tree(_require_variant(env), most=QUICK, **find_form(env))
 
     def addresses(self, env: GameKeys, count: int, seed: int) -> list[EpisodeAddress]:
         from game_gym.task import Task
@@ -281,14 +370,27 @@ class GameKind(Kind[GameKeys]):
         return play_game(chat, address.task, address.seed, opponent, limit, address.seat, list_actions=listed)
 
     def explain_unsolved(self, env: GameKeys, *, asked: bool = False) -> str:
-        from gamespiel.kinds.games.solvable import explain_unsolved
+        from game_gym import exact
 
-        return explain_unsolved(env, asked=asked)
+        if env.decode == "text":
+            return "exact values are those of a policy behind its mask, and env.decode: text has none"
+        try:
+            variant, opponent = _require_variant(env), _require_solved_opponent(env)
+            if opponent not in exact.OPPONENTS:
+                known = " and ".join(map(repr, exact.OPPONENTS))
+                return f"the policy of opponent {opponent!r} is not known exactly, as that of {known} is"
+            exact.check_size(variant, None if asked else QUICK, find_form(env)["conversation"])
+        except (InvalidValueError, SizeError) as error:
+            return str(error)
+        return ""
 
     def exact_game(self, env: GameKeys) -> ExactGame:
-        from gamespiel.kinds.games.solvable import exact_game
+        from game_gym.exact import OPPONENTS
+        from gamespiel.exact_comparison import ExactGame
 
-        return exact_game(env)
+        opponent = _require_solved_opponent(env)
+        check_choice("opponent", opponent, tuple(OPPONENTS))
+        return ExactGame(_require_variant(env), opponent, **find_form(env))
 
     def describe_tasks(
         self, env: GameKeys, tasks: Sequence[str], agent: str | None = None, *, replies: bool = False
@@ -315,3 +417,28 @@ class GameKind(Kind[GameKeys]):
     def endpoint_groups(self, record: Mapping[str, Any]) -> list[str]:
         extra = record["extra"]
         return [str(extra.get("game_name")), f"seat {extra.get('llm_player_id')}"]
+
+
+def _require_solved_opponent(env: GameKeys) -> str:
+    if not isinstance(env.opponent, str):
+        raise InvalidValueError(
+            f"exact evaluation takes one opponent, not {' and '.join(env.opponent)}: name one with --opponent"
+        )
+    return env.opponent
+
+
+def _require_variant(env: GameKeys) -> Variant:
+    from game_gym.exact import find_variant
+
+    if env.task_id is None and env.game is None:
+        raise SizeError("exact evaluation takes one game: give env.task_id or env.game, not a set of them")
+    if env.answer != "id" and env.conversation:
+        raise InvalidValueError(
+            "exact evaluation of conversations asks for numbers of actions: env.answer must be 'id', not "
+            f"{env.answer!r}"
+        )
+    if env.max_turns is not None:
+        raise InvalidValueError(
+            f"exact evaluation plays every game to its end: env.max_turns must be null, not {env.max_turns}"
+        )
+    return find_variant(env.task_id, env.game, env.params or None, env.allow_files)

@@ -2,29 +2,63 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import gymnasium as gym
+import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
+from gamespiel.agents.fields import WHOLE, key
 from gamespiel.errors import ConfigError, InvalidValueError
-from gamespiel.kinds.episodes import EpisodeAddress, MakeEnvs, ShowProgress
-from gamespiel.kinds.kind import Baselines, Kind, Replies
-from gamespiel.kinds.thinking import Thinking
-from gamespiel.kinds.traces.baselines import CHOICES, REPLIES, choice_agent, play_replies
-from gamespiel.kinds.traces.keys import REPLY_ENVIRONMENT, TraceKeys, reply_environment, trace_arguments
+from gamespiel.kinds.keys import PART, EnvKeys, Ranges, server_arguments
+from gamespiel.kinds.kind import Baselines, EpisodeAddress, Kind, MakeEnvs, Replies, ShowProgress, answers_of
+from gamespiel.kinds.wrappers import Thinking
 from task_gym.errors import check_choice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from gamespiel.agents.envs import TextEnvs
-    from gamespiel.agents.rollout import Episode
+    from gamespiel.agents.rollout import Decide, Episode, Masks, OnStep
     from gamespiel.agents.runs.evaluation import Taken
+    from gamespiel.agents.sampling.decisions import Answer
     from gamespiel.endpoints.chat import Chat
+    from trace_gym.backends import Trace
 
 NAME = "code_trace"
 """Name of the task in results."""
+
+REPLIES: Mapping[str, Callable[[Trace], str]] = {
+    "oracle": lambda trace: trace.truth,
+    "empty": lambda trace: "",
+    "echo": lambda trace: echo_texts(trace.code),
+}
+"""Baselines of CodeTrace-v0 by name: a trace to its reply."""
+
+CHOICES = ("random", "first")
+"""Baselines of CodeTraceChoice-v0."""
+
+REPLY_ENVIRONMENT, LINES_ENVIRONMENT = "CodeTrace-v0", "CodeTraceLines-v0"
+
+Level = Annotated[int, Field(ge=1, le=10), WHOLE]
+
+
+@dataclass(frozen=True, config=PART)
+class TraceKeys(EnvKeys):
+    """The keys of code tracing."""
+
+    source: str = key("builtin", "traces: builtin, hub, or a JSONL or Parquet file of programs")
+    level: Level | None = key(None, "traces: builtin programs of this level alone")
+    family: str | None = key(None, "traces: builtin programs of this family alone")
+    injector: Literal["safe", "affine"] = key("safe", "traces: who puts in the debug prints")
+    require: Literal["namespaces", "limits"] = key(
+        "namespaces",
+        "traces: what programs of data sets need; limits: run them without protection, at your risk",
+    )
+    scoring: Literal["affine", "exact", "lines"] = key("affine", "traces: the score that is paid")
+    by_line: bool = key(False, "traces, with decode text: one line of output per turn")
 
 
 class TraceKind(Kind[TraceKeys]):
@@ -60,7 +94,7 @@ class TraceKind(Kind[TraceKeys]):
         # Answers by name are the outputs themselves, which need no numbered list in the prompt.
         return trace_arguments(env) | {"illegal": env.illegal, "listed": env.answer == "id"}
 
-    def task_ranges(self, env: TraceKeys) -> list[tuple[int, int]] | None:
+    def task_ranges(self, env: TraceKeys) -> Ranges:
         from trace_gym.programs.base import TASKS
 
         return super().task_ranges(env) or [(0, TASKS - 1)]
@@ -103,7 +137,7 @@ class TraceKind(Kind[TraceKeys]):
         return Thinking(gym_env) if env.think else gym_env
 
     def text_variables(self) -> tuple[str, ...]:
-        from trace_gym.envs.upstream_prompt import VARIABLE
+        from trace_gym.envs.prompts import VARIABLE
 
         return (VARIABLE,)
 
@@ -177,6 +211,26 @@ class TraceKind(Kind[TraceKeys]):
         return [f"{name} {value}" for name, value in named.items() if value is not None]
 
 
+def trace_arguments(env: TraceKeys) -> dict[str, Any]:
+    """Returns the section as arguments of any tracing environment; without task ids, all are drawn."""
+    return {
+        "task_id": env.task_id,
+        "task_ids": list(env.task_ids) or None,
+        "source": env.source,
+        "level": env.level,
+        "family": env.family,
+        "injector": env.injector,
+        "require": env.require,
+        "scoring": env.scoring,
+        **server_arguments(env),
+    }
+
+
+def reply_environment(env: TraceKeys) -> str:
+    """Returns the id of the environment that takes replies as the section asks for them."""
+    return LINES_ENVIRONMENT if env.by_line else REPLY_ENVIRONMENT
+
+
 def _local_keys(env: TraceKeys) -> TraceKeys:
     return dataclasses.replace(env, env_mode="local")
 
@@ -199,3 +253,72 @@ def trace_seeds(seed: int, count: int, taken: Taken | None = None) -> list[int]:
         if len(free) >= count:
             return free[:count]
         drawn += count
+
+
+def echo_texts(code: str) -> str:
+    """Returns a program's text literals, one per line, in the order of the program."""
+    from trace_gym.syntax import parse
+
+    literals: list[ast.Constant] = []
+
+    def collect_texts(node: ast.AST) -> None:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            literals.append(node)
+        for child in ast.iter_child_nodes(node):
+            collect_texts(child)
+
+    collect_texts(parse(code))
+    # Parts of an f-string share its position in some Python versions; they keep the tree's order.
+    literals.sort(key=lambda node: (node.lineno, node.col_offset))
+    return "\n".join(str(node.value) for node in literals)
+
+
+def play_replies(
+    env: gym.Env[Any, Any],
+    agent: str,
+    seeds: Sequence[int],
+    on_step: OnStep = lambda over, turns: None,
+) -> list[Episode]:
+    """Plays one episode of CodeTrace-v0 per seed with one of ``REPLIES``, and closes the environment.
+
+    A turn has no decision: nobody sampled its tokens.
+
+    Args:
+        env: The environment.
+        agent: The baseline's name.
+        seeds: The episodes' seeds.
+        on_step: Is called after each episode.
+    """
+    from gamespiel.agents.rollout import Episode, Turn
+
+    local: Any = env.unwrapped
+    answer, episodes, no_mask = REPLIES[agent], [], np.zeros(0, dtype=np.bool_)
+    try:
+        for index, seed in enumerate(seeds):
+            shown, _ = env.reset(seed=seed)
+            reply = answer(local.trace)
+            final, reward, _, _, info = env.step(reply)
+            turn = Turn(shown, no_mask, reply, reward=float(reward))
+            episodes.append(Episode(index, seed, info, [turn], final))
+            on_step(True, 1)
+    finally:
+        env.close()
+    return episodes
+
+
+def choice_agent(name: str, seed: int, episodes: int) -> Decide:
+    """Returns an agent of CodeTraceChoice-v0: ``random`` picks any of the options, ``first`` the first."""
+
+    from gamespiel.agents.sampling.noise import Address, Purpose
+
+    def decide(texts: list[str], masks: Masks, indices: list[int], turn: int) -> list[Answer]:
+        options = masks.sum(axis=1)
+        if name == "random":
+            uniforms = Address(seed, Purpose.BASELINE, 0, turn, 0).uniforms(0, indices)
+            rank = (uniforms * options).astype(np.int64)
+        else:
+            rank = np.zeros(len(indices), dtype=np.int64)
+        # The legal action that has ``rank`` legal actions before it.
+        return answers_of(np.argmax(masks.cumsum(axis=1) > rank[:, None], axis=1))
+
+    return decide

@@ -30,8 +30,7 @@ from task_gym.errors import OpponentError, quote
 from task_gym.opponents import make_opponent
 from task_gym.seeding import DRAWN_LIMIT
 from trace_gym.programs.base import TASKS
-from trace_gym.programs.builtin.levels import LEVELS
-from trace_gym.programs.builtin.tasks import CELLS, NAMES, cells
+from trace_gym.programs.builtin import CELLS, LEVELS, NAMES, cells
 
 NAME = "gamespiel-1"
 """The benchmark's name, a part of every seed."""

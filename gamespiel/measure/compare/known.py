@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gamespiel.exact_comparison import AGENTS
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.episodes import Deal
+from gamespiel.kinds.kind import Deal
 from gamespiel.measure.agents import Agent
 from gamespiel.measure.compare.options import CompareOptions
 from gamespiel.measure.play import is_open

@@ -15,7 +15,7 @@ from gamespiel.config import Config, InvalidValueError, import_own_modules, to_d
 from gamespiel.endpoints.chat import Chat
 from gamespiel.environments.making import evaluation_config, pin_tasks
 from gamespiel.kinds import kind_of
-from gamespiel.kinds.episodes import Deal
+from gamespiel.kinds.kind import Deal
 from gamespiel.measure.agents import Agent, load_policy
 from gamespiel.measure.compare.known import Knowledge, Trees, find_knowledge
 from gamespiel.measure.compare.options import CompareOptions, describe

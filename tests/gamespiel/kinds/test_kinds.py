@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,12 @@ import pytest
 import gamespiel  # noqa: F401 (registers the environments)
 from gamespiel.config import Config, InvalidValueError, resolve, saved_config
 from gamespiel.kinds import KINDS
-from gamespiel.kinds.traces.baselines import choice_agent, echo_texts, play_replies
-from gamespiel.kinds.traces.kind import trace_seeds
+from gamespiel.kinds.traces.kind import choice_agent, echo_texts, play_replies, trace_seeds
 from gamespiel.measure.evaluation import evaluate
 from gamespiel.measure.options import EvalOptions
 from task_gym.errors import TaskGymError
 from tests.consoles import quiet
-from tests.gamespiel.runs import evaluate_aloud, train_quietly
+from tests.gamespiel.runs import evaluate_to_file, train_quietly
 from tests.trace_gym.programs.test_sources import COMMIT, Rows
 from trace_gym.programs import hub, sources
 
@@ -33,13 +31,7 @@ def config(overrides: list[tuple[str, str]]) -> Config:
 
 
 def run(folder: Path, overrides: list[tuple[str, str]], **options: Any) -> tuple[dict[str, Any], str]:
-    """Returns the results and the printed text, after a check that the file has the returned results."""
-    output = folder / "result.json"
-    all_options = EvalOptions(config=config(overrides), output=output, **options)
-    results, printed = evaluate_aloud(all_options, width=120)
-    written = json.loads(output.read_text())  # a single trace's interval has null for its bounds
-    assert written == json.loads(re.sub("-?Infinity", "null", json.dumps(results)))
-    return results, printed
+    return evaluate_to_file(folder, config(overrides), width=120, **options)
 
 
 # -- replies -----------------------------------------------------------------------------------------------

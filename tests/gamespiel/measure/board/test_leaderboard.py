@@ -39,7 +39,7 @@ from gamespiel.replay.board_page import make_record, render_tables, write_board_
 from gamespiel.replay.page import describe_record
 from gamespiel.tracks import MASKED
 from tests.gamespiel.measure.board.conftest import AGENTS, LATER, find_rows, forge, play, read, shrink
-from trace_gym.programs.builtin.tasks import split
+from trace_gym.programs.builtin import split
 
 SEEDS = {"leduc_poker": 3738917040, "chess": 3188123317, "trace/strings": 3945051130}
 """The first 8 bytes of SHA-256 of "gamespiel-1/fixed/deal/TASK/0", modulo 2**32 - 200."""
@@ -312,14 +312,14 @@ def test_agents_meet_on_the_deals_of_the_board(
 def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:
     alone = load_board(board)
     crowd = load_board(board)
-    for number in range(4):
+    for number in range(20):
         crowd.entries[f"twin{number}"] = {**alone.entries["first"], "name": f"twin{number}"}
         crowd.played |= {
             (f"twin{number}", *unit[1:]): rows for unit, rows in alone.played.items() if unit[0] == "first"
         }
     few, many = (summarize(one)["games"]["agents"] for one in (alone, crowd))
     assert {name: many[name]["rating"] for name in AGENTS} == {name: few[name]["rating"] for name in AGENTS}
-    assert few["mcts:4"]["rating"]["games"] == 1 and many["twin3"]["rating"]["games"] == 2
+    assert few["mcts:4"]["rating"]["games"] == 1 and many["twin19"]["rating"]["games"] == 2
     assert summarize(alone)["traces"]["agents"]["first"]["rating"] is None  # where nobody plays against it
 
 

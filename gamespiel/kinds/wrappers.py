@@ -1,4 +1,4 @@
-"""The wrappers that the ``env`` section asks for: a mixture of opponents, a reward, and replies by name."""
+"""The wrappers that the ``env`` section asks for: opponents, a reward, reasoning, and replies by name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from gamespiel.kinds.games.keys import GameKeys, seat_name
 from task_gym.replies import strip_reasoning
 from task_gym.rewards import find_reward
 from task_gym.wrappers import NamedActions, NamedText
+from task_gym.wrappers.base import Info, TurnWrapper
+
+THINK = "Reason first, between <think> and </think>. What follows is your answer."
+"""The line with which ``env.think`` asks for reasoning."""
 
 
 def wrap_game(env: GameKeys, gym_env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
@@ -35,6 +39,21 @@ def wrap_game(env: GameKeys, gym_env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     return outer
 
 
+class Thinking(TurnWrapper, gym.Wrapper[Any, Any, Any, Any]):
+    """Asks for reasoning before the answer, in a line before the question that ends an observation.
+
+    The environment's own rule finds the answer: it has to leave out what is between the tags.
+    """
+
+    def show(self, observation: str, info: Info) -> tuple[str, Info]:
+        """Returns the text with the line, and the info as it is; the text after the end stays."""
+        if "result" in info:
+            return observation, info
+        state, line_end, question = observation.rpartition("\n")
+        text = f"{state}{line_end}{THINK}\n{question}"
+        return NamedText(text, observation.names) if isinstance(observation, NamedText) else text, info
+
+
 class NamedReplies(NamedActions, gym.Wrapper[Any, Any, Any, Any]):
     """Asks for an action's name, and reads a reply that is one as that action.
 
@@ -42,14 +61,14 @@ class NamedReplies(NamedActions, gym.Wrapper[Any, Any, Any, Any]):
     would read the name "x(1,1)" in tic_tac_toe as action 1.
     """
 
-    def show(self, observation: str, info: dict[str, Any]) -> tuple[NamedText, dict[str, Any]]:
+    def show(self, observation: str, info: Info) -> tuple[NamedText, Info]:
         """Returns the text with its names, which the next reply may be."""
         text, info = super().show(observation, info)
         names = (name.strip() for name in text.names)
         self._actions = dict(zip(names, info["legal_actions"], strict=True))
         return text, info
 
-    def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: str) -> tuple[Any, Any, bool, bool, Info]:
         """Gives the environment the number of the action that the reply is the name of, else the reply.
 
         Where the legal actions are not listed, its own rule reads names, and no numbers.
