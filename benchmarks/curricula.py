@@ -14,14 +14,14 @@ import io
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from rich.console import Console
 from stable_baselines3.common.logger import Logger
 
-from benchmarks.ending import Row, end, machine, make_parser, parse, rows_there
+from benchmarks.ending import Row, end, join_rows, machine, make_parser, parse, rows_there
 from gamespiel.assembly import make_algorithm
 from gamespiel.config import Config, resolve
 from gamespiel.measure.episodes import measure_played, play_policy
@@ -92,13 +92,6 @@ def learned(sampler: str, seed: int, decisions: int, episodes: int) -> Row:
     return row | {"machine": machine()}
 
 
-def merged(before: Iterable[Row], new: Sequence[Row]) -> list[Row]:
-    """Returns all rows in the order of seeds and samplers; earlier ones only if as much was asked of them."""
-    old_rows = [row for row in before if row.get("asked") == new[0]["asked"]]
-    rows = {(row["seed"], row["sampler"]): row for row in [*old_rows, *new]}
-    return [rows[key] for key in sorted(rows)]
-
-
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the mean score of each sampler over the seeds, and its difference from uniform by seed."""
     scores: dict[str, dict[int, float]] = {}
@@ -142,7 +135,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
         for seed in arguments.seeds
         for sampler in arguments.samplers
     ]
-    rows = merged(before, new)
+    alike = (row for row in before if row.get("asked") == new[0]["asked"])  # as much was asked of them
+    rows = join_rows(alike, new, lambda row: (row["seed"], row["sampler"]))
     return end({"benchmark": "curricula", "summary": summary(rows), "rows": rows}, arguments.out)
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
@@ -130,6 +130,12 @@ def rows_there(out: Path | None, name: str) -> list[Row]:
     except (OSError, ValueError, KeyError, TypeError):
         return []
     return rows
+
+
+def join_rows(before: Iterable[Row], new: Iterable[Row], key: Callable[[Row], Any]) -> list[Row]:
+    """Returns all rows in the order of their keys; a new row takes the place of an earlier one of its key."""
+    rows = {key(row): row for row in (*before, *new)}
+    return [rows[one] for one in sorted(rows)]
 
 
 def path_of(out: Path, name: str) -> Path:

@@ -231,14 +231,12 @@ def learners() -> list[Learner]:
     ]
 
 
-def first_reaching(points: Sequence[Point], threshold: float) -> Point | None:
-    """Returns the first evaluation of at least this share, or None."""
-    return next((point for point in points if point.share >= threshold), None)
-
-
 def summary(seed: int, points: Sequence[Point]) -> dict[str, Any]:
     """Returns one learner's run as plain data. A threshold that was never reached is null."""
-    reached = {f"{threshold:.2f}": first_reaching(points, threshold) for threshold in THRESHOLDS}
+    reached = {
+        f"{least:.2f}": next((point for point in points if point.share >= least), None)
+        for least in THRESHOLDS
+    }
     return {
         "seed": seed,
         "decisions_to": {name: point and point.decisions for name, point in reached.items()},
@@ -249,7 +247,7 @@ def summary(seed: int, points: Sequence[Point]) -> dict[str, Any]:
     }
 
 
-def draw(results: Mapping[str, Any], path: Path) -> Path:
+def draw(results: Mapping[str, Any], path: Path) -> None:
     """Draws share of best response against decisions and against seconds, a line per run."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -294,7 +292,6 @@ def draw(results: Mapping[str, Any], path: Path) -> Path:
         f"Leduc poker against a random opponent  ({where['cpu']}, threads: {where['threads']})", fontsize=10
     )
     figure.savefig(path)
-    return path
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:

@@ -11,12 +11,12 @@ Ends in one line of JSON, which is also written to a new file in `runs/benchmark
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks.ending import Row, end, machine, make_parser, parse, rows_there
+from benchmarks.ending import Row, end, join_rows, machine, make_parser, parse, rows_there
 from game_gym.games import TABLE
 from task_gym.errors import OpponentError
 
@@ -54,11 +54,10 @@ def measured(game: str, agent: str, episodes: int, seed: int) -> Row:
     }
 
 
-def merged(before: Iterable[Row], new: Iterable[Row]) -> list[Row]:
-    """Returns all rows in the order of the games and agents; a new row replaces one of its game and agent."""
-    rows = {(row["game"], row["agent"]): row for row in [*before, *new]}
-    agents = [*AGENTS, *sorted({agent for _, agent in rows} - set(AGENTS))]
-    return [rows[game, agent] for game in TABLE for agent in agents if (game, agent) in rows]
+def place_of(row: Row) -> tuple[int, int, str]:
+    """Returns a row's place in the results: by game, and then the agents of ``AGENTS`` before others."""
+    agent = row["agent"]
+    return TABLE.index(row["game"]), AGENTS.index(agent) if agent in AGENTS else len(AGENTS), agent
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
@@ -69,13 +68,13 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--episodes", type=int, default=EPISODES, help=f"episodes per seat [{EPISODES}]")
     parser.add_argument("--seed", type=int, default=0, help="[0]")
     arguments = parse(parser, argv)
-    before = rows_there(arguments.out, "scores")
+    before = [row for row in rows_there(arguments.out, "scores") if row["game"] in TABLE]
     rows = [
         measured(game, agent, arguments.episodes, arguments.seed) | {"machine": machine()}
         for game in arguments.games
         for agent in arguments.agents
     ]
-    return end({"benchmark": "scores", "rows": merged(before, rows)}, arguments.out)
+    return end({"benchmark": "scores", "rows": join_rows(before, rows, place_of)}, arguments.out)
 
 
 if __name__ == "__main__":

@@ -121,17 +121,8 @@ def make_images(base: str) -> None:
         print(f"made a base image in {time.monotonic() - began:.0f} s")
     for kind, image in IMAGES.items():
         began = time.monotonic()
-        arguments = [
-            "--network",
-            "host",
-            "--build-arg",
-            f"BASE={base or BASE}",
-            "--target",
-            kind,
-            "-t",
-            image,
-        ]
-        run("docker", "build", *arguments, "-f", "hub/affinetes/Dockerfile", ".", quiet=True)
+        arguments = ["--network", "host", "--build-arg", f"BASE={base or BASE}", "--target", kind]
+        run("docker", "build", *arguments, "-t", image, "-f", "hub/affinetes/Dockerfile", ".", quiet=True)
         size = run("docker", "image", "inspect", "--format", "{{.Size}}", image, quiet=True)
         print(f"built {image} in {time.monotonic() - began:.0f} s, {int(size) / 1e6:.0f} MB")
 
@@ -144,11 +135,8 @@ def _copy_network_settings(root: Path) -> None:
     index = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True
     ).stdout.strip()
-    lines = [
-        "[global]",
-        "cert = /etc/ssl/certs/ca-certificates.crt",
-        *([f"index-url = {index}"] * bool(index)),
-    ]
+    named = [f"index-url = {index}"] if index else []
+    lines = ["[global]", "cert = /etc/ssl/certs/ca-certificates.crt", *named]
     (root / "etc/pip.conf").write_text("\n".join(lines) + "\n")
 
 
@@ -295,16 +283,8 @@ def check_folders() -> None:
     for kind, image in IMAGES.items():
         built = f"{image}-afs"
         try:
-            run(
-                "docker",
-                "build",
-                "--build-arg",
-                f"IMAGE={image}",
-                "-t",
-                built,
-                f"hub/affinetes/{kind}",
-                quiet=True,
-            )
+            from_image = ["--build-arg", f"IMAGE={image}", "-t", built]
+            run("docker", "build", *from_image, f"hub/affinetes/{kind}", quiet=True)
             run("docker", "run", "--rm", built, "pip", "--version", quiet=True)  # which adds the server
             said = run("docker", "run", "--rm", built, "python", "-c", code, quiet=True)
             assert said == "False\n", said

@@ -21,7 +21,7 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.assembly import make_policy
 from gamespiel.config import Config, InvalidValueError, saved_config
 from gamespiel.environments.making import evaluation_config, make_one_env
-from gamespiel.report.console import make_console
+from gamespiel.report.text import print_plain
 from task_gym.errors import BackendError
 
 Type = Literal["bfloat16", "float16", "float32"]
@@ -36,39 +36,29 @@ LIKELY = 0.01
 """Tokens of at least this probability are compared."""
 
 
-def merge_run(
-    place: str | Path,
-    output: Path,
-    *,
-    dtype: Type = "bfloat16",
-    tolerance: float | None = None,
-    console: Console | None = None,
-) -> float:
-    """Writes the merged model of a run, with its tokenizer; returns the greatest change of a log-probability.
+def merge_run(source: Path, output: Path, dtype: Type, tolerance: float | None, console: Console) -> None:
+    """Writes the merged model of a checkpoint, with its tokenizer, to a new folder.
 
     The base is loaded in 16 bits, also if the run was in 4 or 8: adapters cannot be merged into those.
 
     Args:
-        place: A run, a checkpoint, RUN@STEP or RUN@best.
-        output: The folder; it must not exist, or be empty.
+        source: The checkpoint.
+        output: The folder.
         dtype: The type of the merged weights: "bfloat16", "float16" or "float32".
         tolerance: The most by which a likely token's log-probability may differ from the unmerged model's, in
             nats; None for that of ``TOLERANCES``.
         console: The console to print on.
 
     Raises:
-        InvalidValueError: the folder is taken, or a value is out of range.
-        CheckpointError: there is no such checkpoint, or it is not whole.
+        InvalidValueError: the tolerance is out of range.
+        CheckpointError: the checkpoint is not whole.
         BackendError: the merged model differs by more than the tolerance, and nothing is written.
     """
-    console = console or make_console()
-    check_output(output)
     tolerance = TOLERANCES[dtype] if tolerance is None else tolerance
     if not 0 < tolerance < float("inf"):
         raise InvalidValueError(f"--tolerance: {tolerance} was given, allowed: a number above 0")
-    source = checkpoint.find(place)
     config = plain_config(saved_config(source), dtype)
-    console.print(f"loading {describe_model(config.model.model_name)}", soft_wrap=True, markup=False)
+    print_plain(console, f"loading {describe_model(config.model.model_name)}")
     env = make_one_env(config.env)
     policy = make_policy(config, env)
     checkpoint.load_policy(policy, source)
@@ -94,21 +84,13 @@ def merge_run(
         raise BackendError(
             f"--output: {str(output)!r} cannot be written: {error}; nothing was kept"
         ) from error
-    console.print(
+    print_plain(
+        console,
         f"written to {output}; on {len(prompts)} real prompts the log-probability of no likely token "
         f"changed by more than {change:.2g} nats, where training had changed it by {learned:.2g}",
-        soft_wrap=True, markup=False,
-    )  # fmt: skip
+    )
     if change > learned / 2 > 0:
-        loss = f"{dtype} rounds away much of what was learned: --dtype float32 keeps it"
-        console.print(loss, soft_wrap=True, markup=False)
-    return change
-
-
-def check_output(output: Path) -> None:
-    """Raises InvalidValueError unless a folder is new, or empty."""
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise InvalidValueError(f"--output: {str(output)!r} is there already: name a new folder")
+        print_plain(console, f"{dtype} rounds away much of what was learned: --dtype float32 keeps it")
 
 
 def merge_policy(policy: LLMPolicy, prompts: Sequence[Sequence[int]]) -> tuple[Any, float, float]:

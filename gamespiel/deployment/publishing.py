@@ -15,9 +15,9 @@ from gamespiel.agents.runs import checkpoint
 from gamespiel.agents.runs.card import hub_name, link_to, render_cell, render_table
 from gamespiel.agents.runs.state import read_state
 from gamespiel.config import InvalidValueError, card_facts
-from gamespiel.deployment.merging import Type, check_output, merge_run
+from gamespiel.deployment.merging import Type, merge_run
 from gamespiel.kinds import kind_of
-from gamespiel.overview.plots import group_seeds, save_groups
+from gamespiel.overview.plots import save_runs
 from gamespiel.overview.reading import Run, read_run
 from gamespiel.report.console import make_console
 from gamespiel.report.results import VALUES
@@ -56,18 +56,19 @@ def publish(
         console: The console to print on.
 
     Raises:
-        InvalidValueError: the folder is taken.
+        InvalidValueError: the folder is taken, or the tolerance is out of range.
         TaskGymError: there is no such checkpoint, or the merged model differs.
     """
     console = console or make_console()
-    check_output(output)
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise InvalidValueError(f"--output: {str(output)!r} is there already: name a new folder")
     source = checkpoint.find(place)
     run = read_run(source.parent.parent)
     name = run.config.model.model_name
     terms = {"license": licence} if licence else find_licence(name)
-    merge_run(source, output, dtype=dtype, tolerance=tolerance, console=console)
+    merge_run(source, output, dtype, tolerance, console)
     if run.rows:
-        save_groups(group_seeds([run]), [output / CURVES])
+        save_runs([run], [output / CURVES])
     if not terms:
         console.print(f"the licence of {name} is not known; --licence puts it on the card", markup=False)
     write_atomically(output / "README.md", render_card(run, source, terms, place=output.name))

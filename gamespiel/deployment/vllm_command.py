@@ -9,7 +9,7 @@ from gamespiel.agents.models import weights
 from gamespiel.agents.sampling.vllm.server import LOOPBACK, TOKEN
 from gamespiel.assembly import list_urls, named_device
 from gamespiel.config import Config, InvalidValueError
-from gamespiel.environments.making import plays_itself
+from gamespiel.kinds import kind_of
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM 0.32.0 takes for ``--max-lora-rank``."""
@@ -57,7 +57,8 @@ def _command(config: Config, url: str, batch_invariant: bool) -> str:
         dtype = "float32"
     # A batch can name the newest adapters and those of the pool. Besides, a server keeps the average, and one
     # more for the version that takes another's place.
-    pool = config.self_play.pool_size if plays_itself(config) and config.self_play.learn == "one" else 0
+    itself = kind_of(config.env).plays_itself(config.env)
+    pool = config.self_play.pool_size if itself and config.self_play.learn == "one" else 0
     average = config.ppo.average_decay > 0
     options = [
         ("--model", _find_model(config)),

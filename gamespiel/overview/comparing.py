@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -23,18 +22,6 @@ _CLOCK = re.compile(r"(time|machine)/.*|seconds")
 
 Difference = tuple[str, Any, Any]
 """A key or a metric, and its value in both runs."""
-
-
-class Parting(NamedTuple):
-    """The first step whose metrics differ.
-
-    Attributes:
-        step: The step.
-        metrics: The metrics that differ.
-    """
-
-    step: int
-    metrics: list[Difference]
 
 
 def compare_runs(console: Console, first: Path, second: Path) -> None:
@@ -58,8 +45,9 @@ def compare_runs(console: Console, first: Path, second: Path) -> None:
         steps = min(run.step for run in runs)
         print_plain(console, f"the metrics of all {steps} common steps are equal, but for times")
         return
-    print_plain(console, f"the runs part in step {parting.step}:")
-    _print_table(console, f"step {parting.step}", parting.metrics, "")
+    step, metrics = parting
+    print_plain(console, f"the runs part in step {step}:")
+    _print_table(console, f"step {step}", metrics, "")
 
 
 def differing_keys(first: Run, second: Run) -> list[Difference]:
@@ -72,8 +60,8 @@ def differing_keys(first: Run, second: Run) -> list[Difference]:
     ]
 
 
-def find_first_difference(first: Run, second: Run) -> Parting | None:
-    """Returns the first step of both runs whose metrics differ, but for times; None if none does.
+def find_first_difference(first: Run, second: Run) -> tuple[int, list[Difference]] | None:
+    """Returns the first step of both runs whose metrics differ, but for times, and these; None if none does.
 
     A metric that one of them never logged is left out: another version wrote it.
     """
@@ -82,20 +70,15 @@ def find_first_difference(first: Run, second: Run) -> Parting | None:
     for row in first.rows:
         differences = _list_differences(row, others.get(row["step"], row))
         if metrics := [one for one in differences if one[0] in logged and not _CLOCK.fullmatch(one[0])]:
-            return Parting(row["step"], metrics)
+            return row["step"], metrics
     return None
 
 
 def _list_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Difference]:
     """Returns what differs, with both values; None where one is missing."""
     pairs = [(key, first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second])]
-    return [(key, old, new) for key, old, new in pairs if not _are_equal(old, new)]
-
-
-def _are_equal(first: Any, second: Any) -> bool:
-    if isinstance(first, float) and isinstance(second, float) and math.isnan(first):
-        return math.isnan(second)
-    return bool(first == second)
+    # A NaN is not equal to itself, and yet two of them are no difference.
+    return [(key, old, new) for key, old, new in pairs if old != new and (old == old or new == new)]
 
 
 def _print_table(console: Console, title: str, rows: list[Difference], none: str) -> None:

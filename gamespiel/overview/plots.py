@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import textwrap
 from collections import Counter, defaultdict
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from gamespiel.agents.runs.loggers import Row
-from gamespiel.config import InvalidValueError, to_dict
+from gamespiel.config import InvalidValueError
 from gamespiel.overview.comparing import differing_keys
 from gamespiel.overview.reading import Run, read_run
 from gamespiel.report.text import print_plain
@@ -68,23 +67,14 @@ class Group(NamedTuple):
     runs: list[Run]
 
 
-class Shares(NamedTuple):
-    """Success by name.
-
-    Attributes:
-        title: What the names are.
-        early: By name, the share in the first part of the steps; empty where a name has one time only.
-        late: By name, the share in the last part.
-    """
-
-    title: str
-    early: Mapping[str, Interval]
-    late: Mapping[str, Interval]
+Shares = tuple[str, Mapping[str, Interval], Mapping[str, Interval]]
+"""What some names are, and by name the share of successes in the first and in the last part of the steps. The
+first is empty where a name has one time only."""
 
 
 def plot_run(folder: Path, picture: Path) -> None:
     """Draws a run, and writes the picture."""
-    save_groups(group_seeds([read_run(folder)]), [picture])
+    save_runs([read_run(folder)], [picture])
 
 
 def plot_runs(console: Console, places: Sequence[Path], output: Path) -> None:
@@ -101,36 +91,44 @@ def plot_runs(console: Console, places: Sequence[Path], output: Path) -> None:
     runs = [run for place in places if (run := read_run(place)).rows]
     if not runs:
         raise InvalidValueError("there is nothing to draw: none of the runs has made a step")
-    for path in save_groups(group_seeds(runs), [output.with_suffix(ending) for ending in (".png", ".svg")]):
+    pictures = [output.with_suffix(ending) for ending in (".png", ".svg")]
+    save_runs(runs, pictures)
+    for path in pictures:
         print_plain(console, f"written to {path}")
 
 
-def save_groups(groups: Sequence[Group], paths: Sequence[Path]) -> Sequence[Path]:
-    """Writes the figure of groups to files, of the forms that their endings say; returns them."""
-    figure = draw_groups(groups)
-    return [_save_figure(figure, path) for path in paths]
+def save_runs(runs: Sequence[Run], paths: Sequence[Path]) -> None:
+    """Writes the figure of runs to files, of the forms that their endings say, each whole or not at all."""
+    figure = draw_groups(group_seeds(runs))
+    for path in paths:
+        picture = io.BytesIO()
+        figure.savefig(picture, format=path.suffix.removeprefix("."))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, picture.getvalue())
 
 
 def group_seeds(runs: Sequence[Run]) -> list[Group]:
     """Returns the runs in groups that differ in more than the seed, in their order."""
-    by_keys: dict[str, list[Run]] = {}
+    groups: list[list[Run]] = []
     for run in runs:
-        keys = to_dict(run.config)
-        for name in ("seed", "output_dir"):
-            del keys["run"][name]
-        by_keys.setdefault(json.dumps(keys, sort_keys=True), []).append(run)
-    groups = list(by_keys.values())
-    names = _shorten_paths([group[0].folder for group in groups])
-    labels = []
-    for name, group in zip(names, groups, strict=True):
-        changed = [
-            f"{key.partition('.')[2]} {value}"
-            for key, _, value in differing_keys(groups[0][0], group[0])
-            if key != "run.seed"
-        ]
+        for group in groups:
+            if not _list_changes(group[0], run):
+                group.append(run)
+                break
+        else:
+            groups.append([run])
+    named = []
+    for name, group in zip(_shorten_paths([group[0].folder for group in groups]), groups, strict=True):
+        changed = _list_changes(groups[0][0], group[0])
         label = ", ".join(changed) if 0 < len(changed) <= 3 else name
-        labels.append(label if len(group) == 1 else f"{label}, {len(group)} seeds")
-    return [Group(*pair) for pair in zip(labels, groups, strict=True)]
+        named.append(Group(label if len(group) == 1 else f"{label}, {len(group)} seeds", group))
+    return named
+
+
+def _list_changes(first: Run, second: Run) -> list[str]:
+    """Returns the keys in which a run differs from another, but for the seed, with its values."""
+    pairs = [(key, value) for key, _, value in differing_keys(first, second) if key != "run.seed"]
+    return [f"{key.partition('.')[2]} {value}" for key, value in pairs]
 
 
 def _shorten_paths(folders: Sequence[Path]) -> list[str]:
@@ -149,7 +147,8 @@ def draw_groups(groups: Sequence[Group]) -> Any:
     Groups are named above all panels. Below are the shares of success by game, opponent and stage of each
     group that has several.
     """
-    from matplotlib.lines import Line2D  # slow to import
+    from matplotlib.figure import Figure  # slow to import; needs no display
+    from matplotlib.lines import Line2D
 
     panels_of_shares = [
         (group, colour, shares)
@@ -161,20 +160,12 @@ def draw_groups(groups: Sequence[Group]) -> Any:
     rows = max(1, -(-(len(metrics) + len(panels_of_shares)) // 2))
     labels = [_make_legible(group.label) for group in groups]
     lines = sum(label.count("\n") + 1 for label in labels)
-    figure = _make_figure(12, 3.25 * rows + 0.17 * lines)
+    figure = Figure(figsize=(12, 3.25 * rows + 0.17 * lines), dpi=120, layout="constrained")
     styles = [_find_style(place, len(groups)) for place in range(len(groups))]
     handles = [Line2D([], [], linewidth=WIDTH, **style) for style in styles]
     figure.legend(handles, labels, loc="outside upper left", fontsize=8, frameon=False, handlelength=4)
-    panels = list(figure.subplots(rows, 2).flat)
-    for axes, (group, colour, shares) in zip(panels[len(metrics) :], panels_of_shares, strict=False):
-        draw_shares(axes, shares, colour)
-        if len(groups) > 1:
-            axes.set_xlabel(_make_legible(group.label, LINE // 2), fontsize=8, color=colour)
-    for axes in panels:
-        axes.spines["right"].set_visible(False)
-    for axes in panels[len(metrics) + len(panels_of_shares) :]:
-        axes.set_axis_off()
-    for axes, (metric, title) in zip(panels, metrics, strict=False):
+    panels = iter(figure.subplots(rows, 2).flat)
+    for (metric, title), axes in zip(metrics, panels, strict=False):
         for group, style in zip(groups, styles, strict=True):
             _draw_group(axes, group, metric, style)
         _name_panel(axes, title, "steps")
@@ -182,6 +173,12 @@ def draw_groups(groups: Sequence[Group]) -> Any:
             axes.legend(fontsize=8, frameon=False)
         if len(runs) == 1:
             _mark_stages(axes, runs[0].rows)
+    for (group, colour, shares), axes in zip(panels_of_shares, panels, strict=False):
+        draw_shares(axes, shares, colour)
+        if len(groups) > 1:
+            axes.set_xlabel(_make_legible(group.label, LINE // 2), fontsize=8, color=colour)
+    for axes in panels:
+        axes.set_axis_off()
     return figure
 
 
@@ -259,14 +256,14 @@ def find_shares(runs: Sequence[Run]) -> Iterator[Shares]:
     for title, prefix in (("game", "rollout/game/"), ("opponent", "rollout/against/")):
         shares = [_count_successes(_list_groups(part, prefix)) for part in (early, late)]
         if len(shares[0].keys() | shares[1].keys()) > 1:
-            yield Shares(f"success by {title}", *shares)
+            yield f"success by {title}", shares[0], shares[1]
     stages = _count_successes(
         (row["curriculum/name"], row["rollout/success"], row["rollout/episodes"])
         for row in rows
         if isinstance(row.get("curriculum/name"), str) and row.get("rollout/episodes")
     )
     if len(stages) > 1:
-        yield Shares("success by stage, all of its steps", {}, stages)
+        yield "success by stage, all of its steps", {}, stages
 
 
 def _list_groups(rows: Sequence[Row], prefix: str) -> Iterator[tuple[str, float, int]]:
@@ -291,20 +288,20 @@ def _count_successes(groups: Iterable[tuple[Any, ...]]) -> dict[str, Interval]:
 
 def draw_shares(axes: Any, shares: Shares, colour: str) -> None:
     """Draws a line per name: the share late in the run, filled, and early, hollow, with 95% intervals."""
-    names = list(dict.fromkeys([*shares.late, *shares.early]))[:MOST]
+    title, early, late = shares
+    names = list(dict.fromkeys([*late, *early]))[:MOST]
     for place, name in enumerate(names):
-        for part, offset, face in ((shares.early, -0.15, "white"), (shares.late, 0.15, colour)):
+        for part, offset, face in ((early, -0.15, "white"), (late, 0.15, colour)):
             if name not in part:
                 continue
             mean, low, high = part[name]
-            y = place + offset if shares.early else place
+            y = place + offset if early else place
             axes.plot([low, high], [y, y], color=colour, linewidth=1.2, alpha=0.6)
             axes.plot([mean], [y], "o", color=colour, markerfacecolor=face, markersize=4.5)
     axes.set_yticks(range(len(names)), [f"{name:.40}" for name in names], fontsize=7 if len(names) > 8 else 9)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(-0.02, 1.02)
-    fifths = ", first fifth of the steps (hollow) and last" if shares.early else ""
-    _name_panel(axes, f"{shares.title}{fifths}")
+    _name_panel(axes, f"{title}, first fifth of the steps (hollow) and last" if early else title)
 
 
 def running_mean(values: Sequence[float], window: int) -> list[float]:
@@ -336,19 +333,4 @@ def _name_panel(axes: Any, title: str, x: str = "") -> None:
     axes.set_title(title, loc="left", fontsize=11)
     axes.set_xlabel(x)
     axes.grid(alpha=0.25)
-    axes.spines["top"].set_visible(False)
-
-
-def _make_figure(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure  # slow to import; needs no display
-
-    return Figure(figsize=(width, height), dpi=120, layout="constrained")
-
-
-def _save_figure(figure: Any, path: Path) -> Path:
-    """Writes a figure, of the form that the file's ending says, whole or not at all; returns the path."""
-    picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix.removeprefix("."))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, picture.getvalue())
-    return path
+    axes.spines[["top", "right"]].set_visible(False)

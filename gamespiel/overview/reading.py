@@ -70,10 +70,6 @@ class Run:
                 return float(value)
         return None
 
-    def seconds(self) -> float:
-        """Returns the seconds that it has trained."""
-        return self.newest("seconds") or 0.0
-
 
 def read_run(folder: Path) -> Run:
     """Returns the run of a folder.
@@ -157,7 +153,7 @@ def show_runs(console: Console, places: list[Path], *, as_json: bool = False) ->
         print_plain(console, f"cannot be read: {why}")
 
 
-def describe_run(run: Run) -> dict[str, object]:
+def describe_run(run: Run) -> dict[str, Any]:
     """Returns a run's line as plain data."""
     after = run.summary.get("after", {})
     return {
@@ -174,7 +170,7 @@ def describe_run(run: Run) -> dict[str, object]:
         "score_after": after.get("score"),
         "share_of_best_response": after.get(SHARE, run.newest("eval/share")),
         "decisions": run.newest("decisions"),
-        "seconds": run.seconds(),
+        "seconds": run.newest("seconds") or 0.0,
         "changed": run.changed,
     }
 
@@ -197,10 +193,10 @@ def _make_table(runs: list[Run]) -> Grid:
         line = describe_run(run)
         table.add_row(
             Text(str(run.folder)),
-            str(line["state"]),
-            f"{run.step}/{run.config.ppo.num_train_steps}",
+            line["state"],
+            f"{line['step']}/{line['steps']}",
             *(_format_number(line[name]) for name in ("reward", "held_out", "best", "score_after")),
-            format_duration(run.seconds()),
+            format_duration(line["seconds"]),
             _format_age(time.time() - run.changed),
         )
     return table

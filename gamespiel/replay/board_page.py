@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 from game_gym.text_env import read_unlisted
 from game_gym.transcript import positions
-from gamespiel.errors import InvalidValueError
 from gamespiel.measure.board.agents import BOARD_TRACKS
 from gamespiel.measure.board.benchmark import ANCHORS, TRACE, load_task
 from gamespiel.measure.board.episodes import open_choices
@@ -24,10 +24,8 @@ from gamespiel.measure.board.table import (
     list_meeting_tables,
     order_agents,
 )
-from gamespiel.replay.page import encode_record, fill_page
+from gamespiel.replay.page import check_page, encode_record, write_episodes
 from gamespiel.tracks import UNLISTED
-from task_gym.errors import quote
-from task_gym.files import write_atomically
 from task_gym.replies import whole_reply
 
 SHOWN = 300
@@ -54,24 +52,10 @@ def write_board_page(data: Mapping[str, Any], html: Path, prices: Prices) -> int
         TaskGymError: an episode cannot be played again.
     """
     check_page(html)
-    episodes: list[str] = []
-    size = 0
-    for record in _choose_records(data):
-        text = encode_record(record)
-        size += len(text)
-        if episodes and size > LARGEST:
-            break
-        episodes.append(text)
-    html.parent.mkdir(parents=True, exist_ok=True)
+    episodes = map(encode_record, _choose_records(data))
     title = f"GameSpiel leaderboard: {escape(data['track'])}"
-    write_atomically(html, fill_page(episodes, title=title, before=render_tables(data, prices), style=STYLE))
-    return len(episodes)
-
-
-def check_page(html: Path) -> None:
-    """Raises InvalidValueError unless a page's name ends in .html."""
-    if html.suffix != ".html":
-        raise InvalidValueError(f"--html must end in .html, not {quote(str(html))}")
+    tables = render_tables(data, prices)
+    return write_episodes(html, episodes, LARGEST, title=title, before=tables, style=STYLE)
 
 
 def render_tables(data: Mapping[str, Any], prices: Prices) -> str:
@@ -128,19 +112,17 @@ def _render_table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _render_differences(rows: Sequence[Mapping[str, Any]]) -> str:
     head = ("agents", "difference", "interval", "p", "tasks", "deals")
-    listed = []
-    for row in rows:
-        p_value = "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"
-        listed.append(
-            [
-                f"{row['first']} - {row['second']}",
-                f"{row['difference']:+.3f}",
-                f"{row['low']:+.3f} … {row['high']:+.3f}",
-                p_value,
-                str(row["tasks"]),
-                str(row["deals"]),
-            ]
+    listed = (
+        (
+            f"{row['first']} - {row['second']}",
+            f"{row['difference']:+.3f}",
+            f"{row['low']:+.3f} … {row['high']:+.3f}",
+            "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}",
+            str(row["tasks"]),
+            str(row["deals"]),
         )
+        for row in rows
+    )
     return _render_table(head, listed)
 
 
@@ -155,16 +137,14 @@ def _describe_cell(cell: Mapping[str, Any]) -> str:
 
 def _list_anchors(part: Mapping[str, Any], order: Sequence[str], tasks: Sequence[str]) -> Iterator[list[str]]:
     for task in tasks:
-        cells = [part["agents"][name]["tasks"][task].get("against", {}) for name in order]
-        count = max(map(len, cells), default=0)
-        for place in range(count):
-            pairs = [list(cell.items())[place] if place < len(cell) else ("", None) for cell in cells]
+        cells = [part["agents"][name]["tasks"][task].get("against", {}).items() for name in order]
+        for pairs in zip_longest(*cells, fillvalue=("", None)):
             opponent = next((name for name, value in pairs if value is not None), "")
             yield [task, opponent, *("-" if value is None else f"{value['score']:.3f}" for _, value in pairs)]
 
 
 def _choose_records(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the records of the episodes that a page shows: first one of each agent and task, and so on.
+    """Returns the records of the episodes that a page shows: first one of each agent and task, and so on.
 
     Of a deal, the games against the strongest opponent come first. Of two agents that meet, the first one's
     turns are shown by its moves: the replies are those of both.
@@ -179,32 +159,22 @@ def _choose_records(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         for rows in by_task.values():
             first = [row for row in rows if row["deal"] == rows[0]["deal"]]
             rest = rows[len(first) :]
-            queues.append((entry["agent" if meets else "name"], [*reversed(first), *rest]))
-    left = SHOWN
-    for place in range(max((len(rows) for _, rows in queues), default=0)):
-        for name, rows in queues:
-            if place < len(rows) and left:
-                left -= 1
-                yield make_record(rows[place], name, data["track"])
+            name = entry["agent" if meets else "name"]
+            queues.append([(row, name) for row in (*reversed(first), *rest)])
+    in_turn = filter(None, chain.from_iterable(zip_longest(*queues)))
+    return (make_record(row, name, data["track"]) for row, name in islice(in_turn, SHOWN))
 
 
 def make_record(row: Mapping[str, Any], player: str, track: str) -> dict[str, Any]:
     """Returns an episode as the replay page takes it."""
     trace = row["task"].startswith(TRACE)
     turns, final = _list_choices(row) if trace else (_list_turns(row, track), f"Result: {row['result']}")
+    same = ("task_id", "seed", "seat", "opponent", "result", "score", "returns")
     return {
+        **{key: row[key] for key in same},
         "player": player,
         "env_type": "trace" if trace else "openspiel",
-        "params": None,
-        "task_id": row["task_id"],
-        "seed": row["seed"],
         "game": row["task"],
-        "seat": row["seat"],
-        "opponent": row["opponent"],
-        "result": row["result"],
-        "score": row["score"],
-        "success": (row["score"] or 0.0) > 0.5,
-        "returns": row["returns"],
         "history": None if trace else row["history"],
         "turns": turns,
         "final_observation": final,
@@ -217,21 +187,22 @@ def _list_choices(row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
     said = row.get("replies")
     action = None if said is not None else row["history"][0]
     answer = "".join(said) if said is not None else str(action)
-    turn = _make_turn(info["legal_actions"], None, action, answer) | {"observation": text}
+    turn = _make_turn(info["legal_actions"], None, action, answer, text)
     assert env.trace is not None
     return [turn], f"The program prints:\n{env.trace.truth}\nscore {row['score']}"
 
 
-def _make_turn(legal: list[int], names: list[str] | None, action: int | None, answer: str) -> dict[str, Any]:
+def _make_turn(
+    legal: list[int], names: list[str] | None, action: int | None, answer: str, observation: str = ""
+) -> dict[str, Any]:
     return {
-        "observation": "",
+        "observation": observation,
         "legal_actions": legal,
         "names": names,
         "action": action,
         "answer": answer,
         "probabilities": None,
         "value": None,
-        "reward": 0.0,
     }
 
 

@@ -27,11 +27,6 @@ def read_board(game: str, text: str) -> Board | None:
     return None if read is None else read(text)
 
 
-def _match_lines(pattern: str, text: str) -> list[str]:
-    """Returns the part of each line that the pattern's only group matches."""
-    return re.findall(pattern, text, re.MULTILINE)
-
-
 def _make_grid_reader(
     pattern: str, signs: str = "", to: str = ".xo#", **picture: str
 ) -> Callable[[str], Board | None]:
@@ -46,7 +41,7 @@ def _make_grid_reader(
     table = str.maketrans(signs, to[: len(signs)])
 
     def read(text: str) -> Board | None:
-        rows = [re.sub(r"\s", "", row).translate(table) for row in _match_lines(pattern, text)]
+        rows = [re.sub(r"\s", "", row).translate(table) for row in re.findall(pattern, text, re.MULTILINE)]
         rows = [row for row in rows if row]
         return {"kind": "grid", **picture, "rows": rows} if rows else None
 
@@ -54,19 +49,13 @@ def _make_grid_reader(
 
 
 def _read_chess(text: str) -> Board:
-    placed = text.split()[0].split("/")
-    return {
-        "kind": "grid",
-        "pieces": "chess",
-        "rows": [re.sub(r"\d", lambda match: "." * int(match[0]), row) for row in placed],
-    }
+    placed = re.sub(r"\d", lambda match: "." * int(match[0]), text.split()[0])
+    return {"kind": "grid", "pieces": "chess", "rows": placed.split("/")}
 
 
 def _read_numbers(text: str) -> Board:
-    return {
-        "kind": "numbers",
-        "rows": [[int(cell) for cell in row.split()] for row in text.splitlines() if row],
-    }
+    rows = [[int(cell) for cell in row.split()] for row in text.splitlines() if row]
+    return {"kind": "numbers", "rows": rows}
 
 
 def _read_leduc(text: str) -> Board | None:
@@ -85,11 +74,8 @@ def _name_card(number: int) -> str:
 
 def _read_kuhn(text: str) -> Board:
     dealt = [part for part in text.split() if part.isdigit()]
-    return {
-        "kind": "cards",
-        "groups": [[f"Player {seat}", [_RANKS[int(card)]]] for seat, card in enumerate(dealt)],
-        "note": "",
-    }
+    groups = [[f"Player {seat}", [_RANKS[int(card)]]] for seat, card in enumerate(dealt)]
+    return {"kind": "cards", "groups": groups, "note": ""}
 
 
 def _read_blackjack(text: str) -> Board:

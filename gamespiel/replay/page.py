@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from gamespiel.replay.boards import read_board
 from gamespiel.report.console import make_console
 from gamespiel.report.text import print_plain
 from task_gym.contract import ILLEGAL_REWARD
-from task_gym.errors import TaskGymError
+from task_gym.errors import TaskGymError, quote
 from task_gym.files import write_atomically
 
 HERE = Path(__file__).parent
@@ -52,26 +52,47 @@ def write_page(place: Path, html: Path, console: Console | None = None, *, allow
             in .html.
     """
     console = console or make_console()
-    if html.suffix != ".html":
-        raise InvalidValueError(f"--html must end in .html, not {str(html)!r}")
+    check_page(html)
     rows = read_records(place)
-    fitting, size = [], 0
-    for number, row in enumerate(rows[:MOST], 1):
+
+    def encode(number: int, row: Record) -> str:
         try:
-            fitting.append(encode_record(row, allow_files))
+            return encode_record(row, allow_files)
         except (TaskGymError, *_UNPLAYABLE) as error:
             reason = " ".join(str(error).split())
             raise ConfigError(f"{str(place)!r}, game {number} cannot be replayed: {reason}") from error
-        size += len(fitting[-1])
-        if size > LARGEST and len(fitting) > 1:
-            fitting.pop()
-            break
-    if len(fitting) < len(rows):
-        console.print(f"the page shows the first {len(fitting)} of {len(rows)} episodes")
-    html.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(html, fill_page(fitting))
-    print_plain(console, f"{len(fitting)} episodes written to {html}")
+
+    count = write_episodes(html, (encode(*pair) for pair in enumerate(rows[:MOST], 1)), LARGEST)
+    if count < len(rows):
+        console.print(f"the page shows the first {count} of {len(rows)} episodes")
+    print_plain(console, f"{count} episodes written to {html}")
     return html
+
+
+def check_page(html: Path) -> None:
+    """Raises InvalidValueError unless a page's name ends in .html."""
+    if html.suffix != ".html":
+        raise InvalidValueError(f"--html must end in .html, not {quote(str(html))}")
+
+
+def write_episodes(html: Path, episodes: Iterable[str], most: int, **more: str) -> int:
+    """Writes a page of the first episodes, which have so many characters together; returns their number.
+
+    Args:
+        html: The page.
+        episodes: What ``encode_record`` returns for each. The first one has any size.
+        most: The most characters.
+        **more: As ``fill_page`` takes them.
+    """
+    fitting, size = list[str](), 0
+    for text in episodes:
+        size += len(text)
+        if fitting and size > most:
+            break
+        fitting.append(text)
+    html.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(html, fill_page(fitting, **more))
+    return len(fitting)
 
 
 def encode_record(row: Record, allow_files: bool = False) -> str:

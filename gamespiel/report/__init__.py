@@ -1,1 +1,1 @@
-"""The reports of a run: live display, progress, tables, plots and result files."""
+"""What commands show and keep: the console, progress, tables and result files."""

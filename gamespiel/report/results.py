@@ -18,11 +18,10 @@ VALUES = ("sampled", "replies", "exact", "endpoint", "usage", "cost", "compariso
 """The keys of an evaluation's values. All others say what was evaluated, and how."""
 
 
-def write_json(data: Mapping[str, Any], path: Path) -> Path:
+def write_json(data: Mapping[str, Any], path: Path) -> None:
     """Writes results, whole or not at all; values that are not finite become null."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(_to_plain(data), indent=2, ensure_ascii=False) + "\n")
-    return path
 
 
 def name_results(command: str, agents: Sequence[str], label: str) -> Path:

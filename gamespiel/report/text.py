@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -67,24 +67,21 @@ class Lasting:
 
     def write(self, text: str) -> int:
         """Writes a text; returns its length."""
-        try:
-            self._stream.write(text)
-        except OSError:
-            self._discard_output()
+        self._outlive(self._stream.write, text)
         return len(text)
 
     def flush(self) -> None:
         """Flushes the stream."""
-        try:
-            self._stream.flush()
-        except OSError:
-            self._discard_output()
+        self._outlive(self._stream.flush)
 
-    def _discard_output(self) -> None:
-        """Sends what is left in the buffer to the null device, or the interpreter would fail as it ends."""
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, self._stream.fileno())
-        os.close(null)
+    def _outlive(self, call: Callable[..., object], *arguments: str) -> None:
+        try:
+            call(*arguments)
+        except OSError:
+            # What is left in the buffer goes to the null device, or the interpreter would fail as it ends.
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._stream.fileno())
+            os.close(null)
 
 
 @contextmanager

@@ -68,7 +68,7 @@ class Actor(ABC):
 
     def __init__(self, options: ServeOptions) -> None:
         each = options.sessions_per_caller()
-        self.sessions = Sessions[ServedEpisode](options.max_sessions, options.idle_s, each=each)
+        self.sessions = Sessions[ServedEpisode](options.max_sessions, each, options.idle_s)
         self._key_hosts = options.key_hosts
         self._chats: set[Chat] = set()
         self._lock, self._ended = threading.Lock(), False

@@ -30,10 +30,8 @@ class Protocol(H11Protocol):
         """Begins to wait for the first request. It is refused if the caller has all its connections."""
         super().connection_made(transport)
         self.caller = name_caller(self.client[0] if self.client else "")
-        count, most = (
-            sum(getattr(other, "caller", "") == self.caller for other in self.connections),
-            count_connections(),
-        )
+        count = sum(getattr(other, "caller", "") == self.caller for other in self.connections)
+        most = count_connections()
         if count > most:
             self.app = refuse_connection
         if count > most + most // 2:

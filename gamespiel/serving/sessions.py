@@ -60,27 +60,16 @@ class Sessions(Generic[T]):
 
     Args:
         limit: The most episodes at once.
+        each: The most episodes of one caller at once.
         idle_s: Seconds without a call after which an episode is dropped.
         clock: Returns seconds.
-        each: The most episodes of one caller at once; None for no such limit.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        idle_s: float,
-        clock: Callable[[], float] = monotonic,
-        *,
-        each: int | None = None,
-    ) -> None:
-        self._limit, self.idle_s, self._clock = limit, idle_s, clock
-        self._each = each
+    def __init__(self, limit: int, each: int, idle_s: float, clock: Callable[[], float] = monotonic) -> None:
+        self._limit, self._each, self._idle_s, self._clock = limit, each, idle_s, clock
         self._lock = threading.Lock()
         self._sessions: dict[str, Session[T]] = {}
         self._beginning: Counter[str] = Counter()  # places taken by episodes that are being made, by caller
-
-    def __len__(self) -> int:
-        return len(self._sessions)
 
     def playing(self) -> int:
         """Returns how many episodes are not over."""
@@ -151,7 +140,7 @@ class Sessions(Generic[T]):
             if session is None:
                 raise UnknownEpisodeError(
                     f"episode_id: {name!r:.80} was given, allowed: one that reset returned, that is not "
-                    f"stopped, and that was asked for in the last {self.idle_s:g} s"
+                    f"stopped, and that was asked for in the last {self._idle_s:g} s"
                 )
             session.used = self._clock()
             return session
@@ -164,7 +153,7 @@ class Sessions(Generic[T]):
     def _make_room(self, owner: str) -> None:
         """Drops episodes that are over or abandoned until there is a place, or raises FullError."""
         counts = Counter(session.owner for session in self._sessions.values()) + self._beginning
-        if self._each is not None and counts[owner] >= self._each and not self._drop_oldest(owner):
+        if counts[owner] >= self._each and not self._drop_oldest(owner):
             raise FullError(
                 f"this caller plays {self._each} episodes, which is the most of one caller here; stop some, "
                 "or try again later"
@@ -196,7 +185,7 @@ class Sessions(Generic[T]):
         return bool(candidates)
 
     def _sweep(self) -> None:
-        before = self._clock() - self.idle_s
+        before = self._clock() - self._idle_s
         for name in [name for name, session in self._sessions.items() if session.used < before]:
             if not self._sessions[name].lock.locked():  # a long search is no idle time
                 del self._sessions[name]

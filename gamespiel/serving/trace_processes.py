@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from task_gym.caller import CALLER, Caller
 from task_gym.errors import BackendError, TaskGymError
-from task_gym.processes import EndedError, Nursery, Pool, Preparation
+from task_gym.processes import EndedError, Nursery, Pool
 from trace_gym.backends import Trace, make_backend
+from trace_gym.programs.sources import open_source
 
 PROCESSES, EACH = 12, 6
 """Rows that are tried at once, of all callers and of one. Each process has a sandbox of its own."""
@@ -56,8 +57,7 @@ class TraceProcesses:
 
     def __init__(self, source: str, injector: str, name: str) -> None:
         self._source, self._injector, self.source = source, injector, name
-        opening = Preparation("trace_gym.programs.sources", "open_source", (source,))
-        self._pool = Pool(Nursery(("trace_gym.backends",), [opening]), SPARE)
+        self._pool = Pool(Nursery(("trace_gym.backends",), partial(open_source, source)), SPARE)
         self._places, self._trying = threading.Condition(), Counter[str]()  # by caller
         self._load = lru_cache(KEPT)(self._make)
 

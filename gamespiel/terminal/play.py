@@ -16,6 +16,7 @@ from game_gym.transcript import CHANCE, moves
 from gamespiel.config import EnvConfig
 from gamespiel.errors import ConfigError
 from gamespiel.kinds import kind_of
+from gamespiel.measure.records import GAME_KIND
 from gamespiel.report.console import make_console
 from gamespiel.terminal.screen import box_of, menu, position, rule
 
@@ -25,10 +26,6 @@ help: this list
 rules: the game's rules
 moves: the actions that are legal now
 quit: give up (so does the end of input)"""
-
-GAMES = "openspiel"
-"""The kind of task that can be played."""
-
 
 Advise = Callable[[str, Sequence[int]], tuple[Sequence[float], float]]
 """Takes an observation and its legal actions; returns their probabilities, and the score that is expected."""
@@ -82,8 +79,8 @@ def play(
 
 
 def _make_game(config: EnvConfig, checkpoint: Path | None, console: Console) -> gym.Env[Any, Any]:
-    if config.env_type != GAMES:
-        raise ConfigError(f"env.env_type: {config.env_type!r} was given, allowed: {GAMES!r}")
+    if config.env_type != GAME_KIND:
+        raise ConfigError(f"env.env_type: {config.env_type!r} was given, allowed: {GAME_KIND!r}")
     measured = kind_of(config).evaluation_keys(config)
     if measured != config:  # with nobody else to play, every seat would be the person's
         notice = f"env.opponent = 'self' is for training: you play against {measured.opponent}"

@@ -65,9 +65,8 @@ def watch(
     if run is not None and run.use_vllm:
         connect_sampler(dataclasses.replace(saved_config(checkpoint), env=config, run=run), policy)
         policy.sampler.publish(NEWEST, policy.adapters.learning)
-    infos = []
-    for episode in range(episodes):
-        infos.append(_play_episode(env, policy, seed + episode, greedy, lambda: sleep(delay), console))
+    seeds = range(seed, seed + episodes)
+    infos = [_play_episode(env, policy, one, greedy, lambda: sleep(delay), console) for one in seeds]
     results = [info["result"] for info in infos]
     if episodes > 1:
         counts = ", ".join(f"{results.count(name)} {name}" for name in dict.fromkeys(results))

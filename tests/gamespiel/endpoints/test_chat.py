@@ -201,7 +201,7 @@ def test_a_reply_of_too_many_pieces_is_taken_as_it_is(
 def test_responses_that_are_too_long_or_compressed_are_given_up(
     stub: ModelStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("task_gym.remote.bounds.MOST", 1000)
+    monkeypatch.setattr("task_gym.remote.client.MOST", 1000)
     for fault, message in (
         (status(200, completion("7" * 1000, 1)), "more than 1000 bytes"),
         (streamed(*[delta("7")] * 100), "more than 1000 bytes"),

@@ -108,14 +108,13 @@ def test_two_runs_part_where_their_metrics_differ(runs: Path, tmp_path: Path, ca
     first, second = read_run(runs / "a"), read_run(runs / "b")
     assert {key for key, *_ in differing_keys(first, second)} == {"ppo.learning_rate", "run.seed"}
     parting = find_first_difference(first, second)
-    assert parting is not None and parting.step == 1
+    assert parting is not None and parting[0] == 1
     assert find_first_difference(first, read_run(runs / "stopped")) is None  # of the steps that both have
     other = tmp_path / "other"
     shutil.copytree(runs / "a", other)
     before = add_reward(other, step=2, more=0.5)
-    parting = find_first_difference(first, read_run(other))
-    assert parting is not None and parting.step == 2
-    assert parting.metrics == [("rollout/reward", before, before + 0.5)]
+    changed = ("rollout/reward", before, before + 0.5)
+    assert find_first_difference(first, read_run(other)) == (2, [changed])
     assert main(["runs", "diff", str(runs / "a"), str(other)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "the configurations are equal, but for the folders" in said
@@ -210,21 +209,20 @@ def run_of(*rows: dict[str, Any]) -> Run:
 
 def test_games_early_and_late() -> None:
     rows = [row(step, game_hex=(step, 12), game_go=(1, 3)) for step in range(1, 11)]
-    (shares,) = find_shares([run_of(*rows)])
-    assert shares.title == "success by game"
+    ((title, early, late),) = find_shares([run_of(*rows)])
+    assert title == "success by game"
     # A fifth of ten steps is two: 1 + 2 of 24 at first, 9 + 10 of 24 at last.
-    assert shares.early == {"go": wilson(2, 6), "hex": wilson(3, 24)}
-    assert shares.late["hex"] == wilson(19, 24)
+    assert early == {"go": wilson(2, 6), "hex": wilson(3, 24)}
+    assert late["hex"] == wilson(19, 24)
     # Several seeds are counted together; there is one game only.
     rows = [row(1, game_hex=(1, 2), against_random=(1, 2), against_mcts=(0, 1))]
-    (shares,) = find_shares([run_of(*rows), run_of(*rows)])
-    assert shares.title == "success by opponent"
-    assert shares.late == {"random": wilson(2, 4), "mcts": wilson(0, 2)}
+    ((title, _, late),) = find_shares([run_of(*rows), run_of(*rows)])
+    assert (title, late) == ("success by opponent", {"random": wilson(2, 4), "mcts": wilson(0, 2)})
     # The steps of all stages count.
     stages = (("first", (0, 2)), ("first", (2, 2)), ("last", (1, 4)))
     rows = [row(step, stage, game_hex=won) for step, (stage, won) in enumerate(stages, 1)]
-    (shares,) = find_shares([run_of(*rows)])
-    assert shares.early == {} and shares.late == {"first": wilson(2, 4), "last": wilson(1, 4)}
+    ((_, early, late),) = find_shares([run_of(*rows)])
+    assert early == {} and late == {"first": wilson(2, 4), "last": wilson(1, 4)}
 
 
 # -- the learning curve ------------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def test_a_caller_has_so_many_episodes_and_others_have_theirs() -> None:
 
 def test_abandoned_episodes_make_room() -> None:
     now = [0.0]
-    episodes: Sessions[str] = Sessions(4, 3600.0, lambda: now[0], each=3)
+    episodes: Sessions[str] = Sessions(4, 3, 3600.0, lambda: now[0])
     hog = [episodes.add(lambda: "hog", "hog")[0] for _ in range(3)]
     with pytest.raises(FullError, match=r"this caller plays 3 episodes"):
         episodes.add(lambda: "hog", "hog")
@@ -149,7 +149,7 @@ def test_abandoned_episodes_make_room() -> None:
 
 
 def test_calls_about_one_episode_do_not_take_all_threads() -> None:
-    episodes: Sessions[str] = Sessions(1, 3600.0)
+    episodes: Sessions[str] = Sessions(1, 1, 3600.0)
     entry = episodes.find(episodes.add(lambda: "a")[0])
 
     def take_turn() -> None:

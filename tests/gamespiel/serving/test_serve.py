@@ -28,7 +28,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
 
 from gamespiel.serving import http
-from gamespiel.serving.app import Server, parse_object
+from gamespiel.serving.app import parse_object
 
 LEDUC = TABLE.index("leduc_poker") * 100_000_000
 RESET = {"method": "reset", "kwargs": {"task_id": LEDUC, "seed": 0, "opponent": "random"}}
@@ -213,7 +213,7 @@ def test_an_episode_that_is_over_makes_room() -> None:
 
 def test_the_one_that_has_been_over_for_longest_goes_first() -> None:
     now = [0.0]
-    sessions: Sessions[str] = Sessions(3, 10.0, lambda: now[0])
+    sessions: Sessions[str] = Sessions(3, 9, 10.0, lambda: now[0])
     names = [sessions.add(lambda: "a")[0] for _ in range(3)]
     for time, name in ((1.0, names[2]), (2.0, names[0])):
         now[0] = time
@@ -230,7 +230,7 @@ def test_the_one_that_has_been_over_for_longest_goes_first() -> None:
 
 def test_idle_episodes_are_dropped_and_busy_ones_kept() -> None:
     now = [0.0]
-    sessions: Sessions[str] = Sessions(2, 10.0, lambda: now[0])
+    sessions: Sessions[str] = Sessions(2, 9, 10.0, lambda: now[0])
     first, _ = sessions.add(lambda: "a")
     second, _ = sessions.add(lambda: "b")
     now[0] = 8.0
@@ -240,7 +240,7 @@ def test_idle_episodes_are_dropped_and_busy_ones_kept() -> None:
         sessions.find(second)
     now[0] = 30.0
     with entry.lock:
-        assert len(sessions) == 1 and sessions.find(first) is entry
+        assert sessions.playing() == 1 and sessions.find(first) is entry
     with pytest.raises(ZeroDivisionError):
         sessions.add(lambda: str(1 / 0))
     sessions.add(lambda: "d")  # the place of the failed one is free
@@ -338,13 +338,6 @@ def test_callers_are_told_apart_by_address() -> None:
 EVALUATED = {"task_id": LEDUC, "seed": 0, "opponent": "first", "model": "m"}
 
 
-@pytest.fixture
-def here() -> Iterator[tuple[str, Server]]:
-    """A server's address, and the server."""
-    with serving(ServeOptions(port=0)) as pair:
-        yield pair
-
-
 WHOLE = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
 SLOW = b"POST /call HTTP/1.1\r\nhost: a\r\nx-slow: "
 BODY = b"POST /call HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"
@@ -352,13 +345,13 @@ BODY = b"POST /call HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncon
 
 @pytest.mark.launch
 @pytest.mark.sample
-def test_a_request_that_does_not_arrive_is_not_waited_for(
-    here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_does_not_arrive_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing, half a head, and half a body after a request."""
     monkeypatch.setattr(http, "ARRIVAL", 0.5)
-    url, _ = here
-    with connect(url) as silent, connect(url) as slow, connect(url) as broken:
+    with (
+        serving(ServeOptions(port=0)) as (url, _),
+        connect(url) as silent, connect(url) as slow, connect(url) as broken,
+    ):  # fmt: skip
         slow.sendall(SLOW)
         broken.sendall(WHOLE + BODY)
         for client, answers in ((silent, 0), (slow, 0), (broken, 1)):
@@ -366,23 +359,19 @@ def test_a_request_that_does_not_arrive_is_not_waited_for(
             while piece := client.recv(1 << 16):  # raises TimeoutError if the server goes on waiting
                 heard += piece
             assert heard.count(b"HTTP/1.1 200") == answers
-    assert call(url, "reset", task_id=LEDUC, seed=0, opponent="first")[0] == 200
+        assert call(url, "reset", task_id=LEDUC, seed=0, opponent="first")[0] == 200
 
 
 @pytest.mark.launch
 @pytest.mark.sample
-def test_a_request_that_has_arrived_may_take_long(
-    here: tuple[str, Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_that_has_arrived_may_take_long(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "ARRIVAL", 0.3)
-    url, _ = here
     with ModelStub(lambda body: "1", pause=0.4) as stub:
-        status, result = call(url, "evaluate", **EVALUATED, base_url=stub.url)
+        status, result = call(server, "evaluate", **EVALUATED, base_url=stub.url)
     assert (status, "error" in result) == (200, False)
 
 
-def test_an_evaluation_ends_when_its_caller_leaves(here: tuple[str, Server]) -> None:
-    url, server = here
+def test_an_evaluation_ends_when_its_caller_leaves() -> None:
     asked, release = threading.Event(), threading.Event()
 
     def answer(body: Body) -> str:
@@ -390,7 +379,7 @@ def test_an_evaluation_ends_when_its_caller_leaves(here: tuple[str, Server]) -> 
         release.wait(300)  # longer than the test: nothing but the caller's leaving ends the request
         return "1"
 
-    with ModelStub(answer) as stub:
+    with serving(ServeOptions(port=0)) as (url, server), ModelStub(answer) as stub:
         with connect(url) as client:
             client.sendall(request("evaluate", **EVALUATED, base_url=stub.url))
             assert asked.wait(60)
@@ -398,4 +387,4 @@ def test_an_evaluation_ends_when_its_caller_leaves(here: tuple[str, Server]) -> 
         assert server.is_idle(60.0)
         release.set()
         assert len(stub.asked) == 1
-    assert ask(f"{url}/ready")[0] == 200
+        assert ask(f"{url}/ready")[0] == 200

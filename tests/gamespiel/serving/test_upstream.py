@@ -399,7 +399,7 @@ def test_a_process_that_ends_while_it_is_idle_costs_no_trace() -> None:
         with pytest.raises(CallerLeftError):
             processes.load(3)
         CALLER.reset(token)
-        assert not processes._pool.idle and idle.pid in [pid for _, pid in processes._pool.nursery.dead]
+        assert not processes._pool.idle and idle in processes._pool.nursery.dead
     finally:
         processes.end()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import gymnasium as gym
@@ -18,9 +19,37 @@ from gamespiel.config import resolve, saved_config
 from gamespiel.config.sections import EnvConfig
 from gamespiel.terminal.play import play, understand
 from gamespiel.terminal.watch import watch
-from tests.gamespiel.terminal.conftest import printed, typed
+from tests.consoles import quiet, read_console
 
 Capsys = pytest.CaptureFixture[str]
+
+WIDTH = 60
+"""Columns of the terminal."""
+
+
+@pytest.fixture
+def console() -> Console:
+    return quiet(WIDTH)
+
+
+def printed(console: Console) -> str:
+    """Returns what was printed, after a check of what is true of everything printed there."""
+    text = read_console(console)
+    assert "\x1b" not in text  # no colours where nobody sees them
+    assert max(map(len, text.splitlines())) <= WIDTH
+    return text
+
+
+def typed(lines: Iterable[str]) -> Callable[[str], str]:
+    """Returns a reader of these lines, and then of the end of input."""
+    rest = iter(lines)
+
+    def read(prompt: str) -> str:
+        for line in rest:
+            return line
+        raise EOFError
+
+    return read
 
 
 def test_games_are_listed_as_json(capsys: Capsys) -> None:
