@@ -13,13 +13,13 @@ import socket
 import subprocess
 import sys
 import time
+import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from math import isfinite
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import recv_handle, send_handle
 from threading import Lock, local
 from typing import Any, Protocol
 
@@ -196,7 +196,8 @@ class Nursery:
         try:
             control.send(pid)
             if file is not None:
-                send_handle(control, file, None)
+                with _borrow_socket(control) as stream:
+                    socket.send_fds(stream, [b"f"], [file])
             answer: int = control.recv()
             return answer
         except EOFError as error:
@@ -217,9 +218,13 @@ class Nursery:
                 stdin=there.fileno(),
                 env={**os.environ, "PYTHONPATH": paths},
             )
-        self._control = Connection(here.detach())
-        self._control.send((self._modules, self._prepare))
-        return self._control
+        control = self._control = Connection(here.detach())
+        try:
+            control.send((self._modules, self._prepare))
+        except BaseException:
+            self._stop()
+            raise
+        return control
 
     def _stop(self) -> None:
         process, control = self._process, self._control
@@ -230,6 +235,9 @@ class Nursery:
         if process is not None:
             process.kill()
             process.wait()
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 class Pool:
@@ -249,8 +257,7 @@ class Pool:
     def __init__(self, nursery: Nursery, most: int) -> None:
         self.nursery, self._most = nursery, most
         self.idle: dict[int, Forked] = {}
-        if OFFERED:
-            os.register_at_fork(after_in_child=self.idle.clear)
+        _pools.add(self)
 
     def ask(
         self, request: Request, seconds: float, caller: Caller, key: int | None = None, times: int = 1
@@ -311,6 +318,26 @@ class Pool:
         self.nursery.close()
 
 
+def _forget_idle() -> None:
+    """Leaves all idle processes to the parent, in a fork."""
+    for pool in list(_pools):
+        pool.idle.clear()
+
+
+if OFFERED:
+    os.register_at_fork(after_in_child=_forget_idle)
+
+
+@contextmanager
+def _borrow_socket(connection: Connection[Any, Any]) -> Iterator[socket.socket]:
+    """Yields a socket of a connection's file, which stays the connection's: it needs no further one."""
+    stream = socket.socket(fileno=connection.fileno())
+    try:
+        yield stream
+    finally:
+        stream.detach()
+
+
 def run_nursery() -> None:
     """Forks processes as a connection at standard input asks for them, until it is closed.
 
@@ -324,17 +351,22 @@ def run_nursery() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(2, 1)  # what a game prints is no answer
-    modules, prepare = control.recv()
+    try:
+        modules, prepare = control.recv()
+    except EOFError:
+        os._exit(0)
     for module in modules:
         import_module(module)
     if prepare is not None:
         prepare()
     children: set[int] = set()
     while True:
+        file = None
         try:
-            pid = control.recv()
-            file = recv_handle(control) if pid is None else None
-        except (EOFError, OSError):
+            if (pid := control.recv()) is None:
+                with _borrow_socket(control) as stream:
+                    file = socket.recv_fds(stream, 1, 1)[1][0]
+        except (EOFError, OSError, IndexError):
             for child in children:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)

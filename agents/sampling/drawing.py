@@ -130,7 +130,7 @@ class TrieDescent:
 
     def __init__(self, tries: Sequence[ActionTrie]) -> None:
         self.tries = tries
-        self._actions = [next(iter(trie.paths)) for trie in tries]
+        self._actions = [-1 if trie.nodes else next(iter(trie.paths)) for trie in tries]
         self._log_probs: list[list[float]] = [[] for _ in tries]
         self._mass = np.ones(len(tries), dtype=np.float32)
 

@@ -7,8 +7,6 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from itertools import count
 from operator import attrgetter
 from time import monotonic
@@ -216,27 +214,36 @@ class Docked(Connection):
         from task_gym.remote.docker import use_of
 
         self._use = use_of(settings.container)
-        self._moving = threading.Lock()
+        self._inner: dict[str, Connection] = {}
         self._lost = ""  # the address of a container that gave no answer
 
     def reset(self, **arguments: Any) -> Reply:
         """Begins an episode, in a new container if the one before has died."""
-        return self._answered(partial(super().reset, **arguments))
+        return self._answered(lambda inner: inner.reset(**arguments))
 
     def step(self, episode: str, action: str) -> Reply:
         """Takes a step, or raises Failure."""
-        return self._noted(partial(super().step, episode, action))
+        return self._noted(lambda inner: inner.step(episode, action))
 
     def evaluate(self, limit: float, **arguments: Any) -> Mapping[str, Any]:
         """Plays a whole episode with a model, in a new container if the one before has died."""
-        return self._answered(partial(super().evaluate, limit, **arguments), repeats=False)
+        return self._answered(lambda inner: inner.evaluate(limit, **arguments), repeats=False)
+
+    def cancel(self) -> None:
+        """Gives up the episodes that ``evaluate`` waits for, in all threads."""
+        for inner in list(self._inner.values()):
+            inner.cancel()
+
+    def stop(self, episode: str) -> None:
+        """Abandons an episode."""
+        for inner in list(self._inner.values())[-1:]:
+            inner.stop(episode)
 
     def forget(self) -> None:
-        """Makes connections anew, and the lock, which another thread of a forked child's parent may hold."""
-        super().forget()
-        self._moving = threading.Lock()
+        """Makes connections anew."""
+        self._inner = {}
 
-    def _answered(self, call: Callable[[], T], repeats: bool = True) -> T:
+    def _answered(self, call: Callable[[Connection], T], repeats: bool = True) -> T:
         """Returns the result of a call that may be made again in a new container.
 
         ``repeats``: it may also be made again in the same one, which only was too slow.
@@ -254,7 +261,7 @@ class Docked(Connection):
         try:
             self._use.url(self._lost)
         except BackendError as error:
-            if self._settings.base_url:
+            if self._inner:
                 raise Failure("away", str(error), happened=False) from error
             raise
         self._lost = ""
@@ -262,16 +269,13 @@ class Docked(Connection):
             raise failed
         return self._noted(call)
 
-    def _noted(self, call: Callable[[], T]) -> T:
+    def _noted(self, call: Callable[[Connection], T]) -> T:
         """Returns the result of a call to the container, and notes an address that does not answer."""
-        with self._moving:
-            url = self._use.url()
-            if url != self._settings.base_url:
-                # In this order: a client of the new list has the new address.
-                self._settings, self._met = replace(self._settings, base_url=url), False
-                super().forget()
+        url = self._use.url()
+        if url not in self._inner:
+            self._inner[url] = Connection(Settings(url, self._settings.timeout))
         try:
-            return call()
+            return call(self._inner[url])
         except (Failure, BackendError) as error:
             failure = error if isinstance(error, Failure) else error.__cause__
             if isinstance(failure, Failure) and failure.unreachable:
@@ -297,19 +301,22 @@ def _name_address(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return asked | ({"opponent_type": arguments["opponent"]} if "opponent" in arguments else {})
 
 
+_lock = threading.Lock()
 _connections: dict[Settings, Connection] = {}
 
 
 def connect(settings: Settings) -> Connection:
     """Returns this process's connection to a server; nothing is sent yet."""
-    if settings not in _connections:
-        new = Docked(settings) if settings.container else Connection(settings)
-        _connections.setdefault(settings, new)  # which keeps another thread's
-    return _connections[settings]
+    with _lock:
+        if settings not in _connections:
+            _connections[settings] = Docked(settings) if settings.container else Connection(settings)
+        return _connections[settings]
 
 
 def _forget() -> None:
     """Forgets the parent's connections in a forked child: their sockets belong to the parent's loop."""
+    global _lock
+    _lock = threading.Lock()
     for connection in _connections.values():
         connection.forget()
 

@@ -45,7 +45,8 @@ def submit(call: Coroutine[Any, Any, T]) -> Future[T]:
         if _loop is None:
             _loop = asyncio.new_event_loop()
             threading.Thread(target=_loop.run_forever, name="task_gym.remote", daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(call, _loop)
+        running = _loop
+    return asyncio.run_coroutine_threadsafe(call, running)
 
 
 def wait_for(call: Coroutine[Any, Any, T]) -> T:

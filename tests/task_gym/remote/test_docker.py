@@ -172,14 +172,15 @@ def test_a_dead_container_is_replaced_at_the_next_reset(monkeypatch: pytest.Monk
     uses = docked._use = Uses(first.url, second.url)  # type: ignore[assignment]
     episode = docked.reset(task_id=0).episode
     first.close()
-    docked.forget()  # a killed container breaks its connections
+    for connection in docked._inner.values():  # a killed container breaks its connections
+        connection.forget()
     with pytest.raises(Failure):
         docked.step(episode, "1")
     assert uses.urls == [first.url, second.url]  # a step replaces nothing
     assert docked.reset(task_id=0).episode == "e1"
     assert (uses.urls, second.calls) == ([second.url], ["reset"])
     second.close()
-    docked.forget()
+    docked._inner[second.url].forget()
     with pytest.raises(Failure, match=r"no engine answers"):  # which ends one episode
         docked.reset(task_id=0)
 
