@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing.connection import Connection
@@ -71,6 +73,15 @@ def test_a_process_answers_and_says_what_failed(nursery: Nursery) -> None:
     # All have the same parent, which keeps what it prepared.
     parents = {nursery.fork().ask(Evaluate("__import__('os').getppid()"), 10.0)[0] for _ in range(3)}
     assert len(parents) == 1 and os.getpid() not in parents
+
+
+def test_a_pool_that_nobody_has_any_more_lets_its_processes_go(nursery: Nursery) -> None:
+    pool = Pool(nursery, 1)
+    pool.ask(Evaluate("0"), 10.0, Caller())
+    (idle,) = map(weakref.ref, pool.idle.values())
+    del pool
+    gc.collect()
+    assert idle() is None
 
 
 def test_the_kernel_ends_a_process_that_has_used_its_time(nursery: Nursery) -> None:
