@@ -7,13 +7,14 @@ import math
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
 from gamespiel.agents.runs.loggers import Row
-from gamespiel.config import InvalidValueError
+from gamespiel.config import Config, InvalidValueError
 from gamespiel.overview.comparing import differing_keys
 from gamespiel.overview.reading import Run, read_run
 from gamespiel.report.text import print_plain
@@ -109,26 +110,23 @@ def save_runs(runs: Sequence[Run], paths: Sequence[Path]) -> None:
 
 def group_seeds(runs: Sequence[Run]) -> list[Group]:
     """Returns the runs in groups that differ in more than the seed, in their order."""
+    configs: list[Config] = []
     groups: list[list[Run]] = []
     for run in runs:
-        for group in groups:
-            if not _list_changes(group[0], run):
-                group.append(run)
-                break
-        else:
-            groups.append([run])
+        config = replace(run.config, run=replace(run.config.run, seed=0, output_dir=None))
+        if config not in configs:
+            configs.append(config)
+            groups.append([])
+        groups[configs.index(config)].append(run)
     named = []
     for name, group in zip(_shorten_paths([group[0].folder for group in groups]), groups, strict=True):
-        changed = _list_changes(groups[0][0], group[0])
-        label = ", ".join(changed) if 0 < len(changed) <= 3 else name
+        pairs = [
+            (key, value) for key, _, value in differing_keys(groups[0][0], group[0]) if key != "run.seed"
+        ]
+        label = ", ".join(f"{key.partition('.')[2]} {value}" for key, value in pairs)
+        label = label if 0 < len(pairs) <= 3 else name
         named.append(Group(label if len(group) == 1 else f"{label}, {len(group)} seeds", group))
     return named
-
-
-def _list_changes(first: Run, second: Run) -> list[str]:
-    """Returns the keys in which a run differs from another, but for the seed, with its values."""
-    pairs = [(key, value) for key, _, value in differing_keys(first, second) if key != "run.seed"]
-    return [f"{key.partition('.')[2]} {value}" for key, value in pairs]
 
 
 def _shorten_paths(folders: Sequence[Path]) -> list[str]:

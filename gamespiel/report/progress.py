@@ -39,6 +39,17 @@ def report_progress(
     """
     print_plain(console, title)
     state = _State(episodes, clock)
+    if not console.is_terminal:
+
+        def print_line(over: bool, turns: int) -> None:
+            state.add(over, turns)
+            if clock() - state.printed_at >= EVERY:
+                print_plain(console, f"  {state}")
+                state.printed_at = clock()
+
+        yield print_line
+        return
+
     with Progress(
         BarColumn(bar_width=None),
         TextColumn("{task.description}"),
@@ -46,19 +57,14 @@ def report_progress(
         transient=True,
         expand=True,
         get_time=clock,
-        disable=not console.is_terminal,
     ) as bars:
         bar = bars.add_task(str(state), total=episodes)
 
-        def report(over: bool, turns: int) -> None:
+        def move_bar(over: bool, turns: int) -> None:
             state.add(over, turns)
-            if console.is_terminal:
-                bars.update(bar, completed=state.over, description=str(state))
-            elif clock() - state.printed_at >= EVERY:
-                print_plain(console, f"  {state}")
-                state.printed_at = clock()
+            bars.update(bar, completed=state.over, description=str(state))
 
-        yield report
+        yield move_bar
 
 
 class _State:

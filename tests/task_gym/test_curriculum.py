@@ -70,6 +70,14 @@ def test_a_seed_addresses_the_draws_from_then_on() -> None:
     assert inner.resets[3] == expected
 
 
+def test_faults_and_abandoned_episodes_count_nowhere() -> None:
+    env, _, sampler = wrapped()
+    play(env, 11)
+    env.reset()
+    env.reset()
+    assert sampler.stats()["episodes"] == 0
+
+
 def test_an_episode_that_is_over_at_reset_counts_once() -> None:
     env, _, sampler = wrapped(over_at_reset=True)
     _, info = env.reset()

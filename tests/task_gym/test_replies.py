@@ -68,6 +68,23 @@ def test_parsers_by_hand(parser: Parser, reply: str, action: int | None) -> None
     assert parser(reply, LEGAL, NAMES) == action
 
 
+def test_a_name_of_symbols_alone_is_read_as_it_is() -> None:
+    names = ["Call", "♠", "Raise"]
+    assert whole_reply("nothing", LEGAL, names) is None
+    assert whole_reply("the ♠", LEGAL, names) == 2
+    assert whole_reply("raise ♠", LEGAL, names) == 2  # it comes before in legal order
+    assert whole_reply("call", LEGAL, names) == 1
+    assert last_named("nothing", LEGAL, names) is None
+    assert last_named("the ♠", LEGAL, names) == 2
+
+
+def test_of_names_that_differ_in_case_alone_the_last_one_counts() -> None:
+    # Upstream keeps one id per lower-cased name: the last one, in the place of the first.
+    assert whole_reply("bxc3", [4, 7, 9], ["bxc3", "a4", "Bxc3"]) == 9
+    assert whole_reply("a4 or Bxc3", [4, 7, 9], ["bxc3", "a4", "Bxc3"]) == 9
+    assert whole_reply("a4", [4, 7, 9], ["bxc3", "a4", "Bxc3"]) == 7
+
+
 def specified_cut(reply: str) -> str:
     """Returns the reply without reasoning, by upstream's regular expressions for traces."""
     for block in (r"<think>.*?</think>", r"<thinking>.*?</thinking>"):

@@ -204,11 +204,6 @@ def test_the_state_of_another_sampler_is_refused(change: dict[str, Any], message
         ({"stages": [Stage("a", [0, 1], [2])]}, r"stage 'a': task_id_range and task_ids were given"),
         ({"stages": [Stage("a", threshold=1.5)]}, r"stage 'a': threshold: 1.5 was given"),
         ({"stages": [Stage("a", threshold=0), Stage("b")]}, r"threshold 0.0 was given, allowed: .* above 0"),
-        # The lower end for 100 of 100 is 1 / (1 + 1.96² / 100) = 0.9630.
-        (
-            {"stages": [Stage("a", threshold=0.97), Stage("b")], "promote": "confidence"},
-            r"threshold 0.97 was given, allowed: .* 0.963, the lower end",
-        ),
         ({"promote": "luck"}, r"promote: 'luck' was given, allowed: 'rate', 'confidence'"),
         ({"progression_window": 0}, r"progression_window: 0 was given"),
         ({"demote": 0.5}, r"demote: 0.5 was given, allowed: numbers below the lowest threshold, 0.5"),
@@ -218,3 +213,10 @@ def test_the_state_of_another_sampler_is_refused(change: dict[str, Any], message
 def test_arguments_outside_what_is_allowed(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         Stages(**{"stages": THREE, **arguments})
+
+
+def test_a_threshold_that_confidence_cannot_reach() -> None:
+    # The lower end for 100 of 100 is 1 / (1 + 1.96² / 100) = 0.9630.
+    with pytest.raises(ArgumentError, match=r"threshold 0.97 was given, allowed: .* 0.963, the lower end"):
+        Stages([Stage("a", threshold=0.97), Stage("b")], promote="confidence")
+    Stages([Stage("a", threshold=0.97), Stage("b")])

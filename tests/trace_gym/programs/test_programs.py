@@ -83,6 +83,7 @@ def test_programs_run_print_within_bounds_and_are_of_their_level(family: str) ->
         (3, (16, 4, 2, 0), (0, 0)),  # 2**16 * 2**4 * 2: 22 bits
         (3, (8, 4, 2, 0), (-4, 0)),  # half the lines: 18
         (3, (32, 16, 2, 0), (5, 6)),  # 2**20 * 2**8 * 2: 30 bits; six lines more than ten
+        (1, (0, 0, 0, 0), (-8, -1)),  # none counts as one: 1 bit; level 1 begins at 9, with a line
         # Level 10 needs at least 8 lines, and 50 to 53 points.
         (10, (1000, 4, 16, 7), (0, -4)),  # 10**12 * 16 * 16 * 8: 2.05e15, 51 bits
     ],
