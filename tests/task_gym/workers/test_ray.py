@@ -153,7 +153,8 @@ def test_a_start_ends_with_its_pool_and_connects_to_nothing(cluster: Any) -> Non
 @pytest.mark.launch
 def test_actors_end_with_a_driver_that_is_killed(cluster: Any) -> None:
     code = (
-        "from tests.task_gym.workers.test_ray import *\n"
+        "import time\n"
+        "from tests.task_gym.workers.test_ray import RayLauncher, RemoteGroup, Slots, Walk, WorkerPool\n"
         f"group = RemoteGroup(WorkerPool(RayLauncher({cluster.address!r}), 1), [Walk])\n"
         "(frame,) = Slots(group.advance, 1).reset([0], [1], [None])\n"
         "print('pids', frame.info['pid'], flush=True)\n"
