@@ -317,10 +317,7 @@ class Update:
     def sum_terms(self, batch: TurnBatch, totals: Mapping[str, float], attempt: _Attempt) -> Tensor:
         """Returns the forward's part of the loss, the sum of its terms, and notes their metrics."""
         others = {name: other.take(batch.index) for name, other in self._other_scores.items()}
-        scores = self.scorer.score(
-            batch.decisions, others, estimator=self.hyperparameters.kl_estimator, mass=self._mass,
-            critic_only=self._critic_only,
-        )  # fmt: skip
+        scores = self.scorer.score(batch.decisions, others, mass=self._mass, critic_only=self._critic_only)
         scored = Scored(
             log_probs=batch.sum_over_units(scores.log_probs),
             entropy=batch.sum_over_units(scores.entropy),

@@ -95,12 +95,18 @@ def configuration(overrides: Sequence[tuple[str, str]]) -> Config:
     """Returns the preset with overrides.
 
     Raises:
-        ConfigError: the task is not code tracing, or training would use held-out task ids.
+        ConfigError: the task is not code tracing by choices in this process, or training would use held-out
+            task ids.
     """
     config = resolve(PRESET, overrides=overrides)
     env = config.env
     if env.env_type != "trace":
         raise ConfigError(f"this benchmark is of traces: env.env_type must be 'trace', not {env.env_type!r}")
+    if env.decode != "choice" or config.run.env_workers:
+        raise ConfigError(
+            "this benchmark is of choices in one process: env.decode must be 'choice' and run.env_workers 0, "
+            f"not {env.decode!r} and {config.run.env_workers}"
+        )
     named = env.task_ids if env.task_id is None else (env.task_id,)
     ranges = [item if isinstance(item, tuple) else (item, item) for item in named]
     if not ranges or any(first <= HELD_OUT[1] and HELD_OUT[0] <= last for first, last in ranges):
@@ -111,7 +117,7 @@ def configuration(overrides: Sequence[tuple[str, str]]) -> Config:
     return config
 
 
-def makers(env: Any, count: int, wrap: Wrap) -> list[Make]:
+def list_makers(env: Any, count: int, wrap: Wrap) -> list[Make]:
     """Returns what makes copies of the section's environment, in a wrapper inside that of named answers."""
 
     def make() -> gym.Env[Any, Any]:
@@ -121,10 +127,10 @@ def makers(env: Any, count: int, wrap: Wrap) -> list[Make]:
     return [make] * min(count, ENVIRONMENTS_AT_ONCE)
 
 
-def held_out(config: Config, traces: int, wrap: Wrap = ARMS["shown"]) -> TextEnvs:
+def make_held_out(config: Config, traces: int, wrap: Wrap = ARMS["shown"]) -> TextEnvs:
     """Returns the configured environments on the held-out task ids."""
     env = dataclasses.replace(config.env, task_id=None, task_ids=(HELD_OUT,))
-    return TextEnvs(makers(env, traces, wrap))
+    return TextEnvs(list_makers(env, traces, wrap))
 
 
 def right_options(envs: TextEnvs, seeds: Sequence[int]) -> list[tuple[int, int]]:
@@ -154,8 +160,8 @@ def learn(name: str, config: Config, seeds: Sequence[int]) -> dict[str, Any]:
     """Trains one arm, and evaluates it on the held-out ids before and after."""
     wrap, curve = ARMS[name], Curve(name)
     model = make_algorithm(config)
-    model.set_env(TextVecEnv(makers(config.env, config.ppo.batch_size, wrap), config.run.env_threads))
-    envs = held_out(config, len(seeds), wrap)
+    model.set_env(TextVecEnv(list_makers(config.env, config.ppo.batch_size, wrap), config.run.env_threads))
+    envs = make_held_out(config, len(seeds), wrap)
     untrained = shares(model.policy, envs, seeds, config.run.seed)
     started = time.perf_counter()
     model.learn(callback=curve)
@@ -206,7 +212,9 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     config = configuration([("run.device", "cpu"), ("run.seed", "0"), *overrides])
 
     seeds = trace_seeds(config.run.seed, arguments.traces)
-    envs = held_out(config, arguments.traces)  # open to the end: the other environments share its programs
+    envs = make_held_out(
+        config, arguments.traces
+    )  # open to the end: the other environments share its programs
     options = right_options(envs, seeds)
     option, right = best_constant([place for place, _ in options])
     results: dict[str, Any] = {

@@ -39,15 +39,29 @@ class OtherPart(NamedTuple):
     rows: Tensor
 
 
+class OtherRows(NamedTuple):
+    """Another policy's numbers for the decisions of one forward.
+
+    Attributes:
+        rows: See ``OtherPart``.
+        estimator: How divergences from it are found: "exact" or "k3".
+    """
+
+    rows: Tensor
+    estimator: str
+
+
 class OtherScores:
     """Another policy's numbers for all decisions of a step.
 
     Args:
         decisions: Number of decisions in all.
         parts: Each decision is in one of them.
+        estimator: See ``OtherRows``.
     """
 
-    def __init__(self, decisions: int, parts: Sequence[OtherPart]) -> None:
+    def __init__(self, decisions: int, parts: Sequence[OtherPart], estimator: str) -> None:
+        self.estimator = estimator
         self._first, self._count = np.zeros((2, decisions), dtype=np.int64)
         width, tables, filled = max(part.rows.shape[1] for part in parts), [], 0
         for where, counts, rows in parts:
@@ -56,10 +70,10 @@ class OtherScores:
             tables.append(pad(rows, (0, width - rows.shape[1]), value=-torch.inf))
         self._rows = torch.cat(tables)
 
-    def take(self, where: Positions) -> Tensor:
+    def take(self, where: Positions) -> OtherRows:
         """Returns the rows of the decisions at these positions, in their order."""
         rows = transfer.send(spans(self._first, self._count, where), self._rows.device)
-        return self._rows.index_select(0, rows)
+        return OtherRows(self._rows.index_select(0, rows), self.estimator)
 
 
 T = TypeVar("T")
@@ -104,9 +118,8 @@ class Scorer:
     def score(
         self,
         decisions: Sequence[Decision],
-        others: Mapping[str, Tensor] | None = None,
+        others: Mapping[str, OtherRows] | None = None,
         *,
-        estimator: str = "exact",
         mass: bool = False,
         critic_only: bool = False,
     ) -> Scores:
@@ -114,8 +127,7 @@ class Scorer:
 
         Args:
             decisions: The decisions, n of them.
-            others: By name, what other policies made of these decisions, the rows of ``OtherScores``.
-            estimator: How divergences from them are found, as they were prepared for.
+            others: By name, what other policies made of these decisions.
             mass: Whether the mass on legal answers is asked for. Then every token of a choice is read.
             critic_only: Whether only the critic has gradients. Hidden states then carry none, so an
                 untrained critic cannot move the adapters.
@@ -124,7 +136,9 @@ class Scorer:
             scores = self._scorer_of(decisions).score(decisions, mass=mass)
         values = self._critic(scores.hidden)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not critic_only):
-            divergences = {name: scores.divergence(rows, estimator) for name, rows in (others or {}).items()}
+            divergences = {
+                name: scores.divergence(other.rows, other.estimator) for name, other in (others or {}).items()
+            }
         return replace(scores, values=values, divergences=divergences)
 
     def split(
@@ -220,7 +234,7 @@ class Scorer:
 
         shares = self.ranks.share_work(prepare_share)
         parts = [part._replace(rows=part.rows.to(home)) for share in shares for part in share]
-        return OtherScores(len(decisions), parts)
+        return OtherScores(len(decisions), parts, estimator)
 
     def _prepare_group(
         self, decisions: Sequence[Decision], where: Positions, estimator: str, mass: bool

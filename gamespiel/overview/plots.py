@@ -69,8 +69,8 @@ class Group(NamedTuple):
 
 
 Shares = tuple[str, Mapping[str, Interval], Mapping[str, Interval]]
-"""What some names are, and by name the share of successes in the first and in the last part of the steps. The
-first is empty where a name has one time only."""
+"""(title, early, late): a title that says what the names are, and by name the share of successes in the first
+and in the last part of the steps; ``early`` is empty where a name has one time only."""
 
 
 def plot_run(folder: Path, picture: Path) -> None:

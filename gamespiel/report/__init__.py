@@ -1,1 +1,1 @@
-"""What commands show and keep: the console, progress, tables and result files."""
+"""The reports of commands: the console, progress, tables and result files."""

@@ -78,7 +78,7 @@ class Lasting:
         try:
             call(*arguments)
         except OSError:
-            # What is left in the buffer goes to the null device, or the interpreter would fail as it ends.
+            # The null device takes the rest of the buffer, or the interpreter would fail as it ends.
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self._stream.fileno())
             os.close(null)

@@ -115,13 +115,16 @@ def train_aloud(config: Config, resume: Path | str | None = None) -> tuple[Path,
 
 
 def evaluate_to_file(
-    folder: Path, config: Config, width: int = 1000, **options: Any
+    folder: Path, config: Config, width: int = 1000, nulls: str = "-?Infinity", **options: Any
 ) -> tuple[dict[str, Any], str]:
-    """Returns the results as their file has them, whose path is given as text, and what was shown."""
+    """Returns the results as their file has them, whose path is given as text, and what was shown.
+
+    ``nulls`` is the pattern of the numbers in the place of which the file has null.
+    """
     path: Any = str(folder / "result.json")
     results, printed = evaluate_aloud(EvalOptions(config=config, output=path, **options), width)
-    written = json.loads(Path(path).read_text())  # bounds that are not finite are null there
-    assert written == json.loads(re.sub("NaN|-?Infinity", "null", json.dumps(results)))
+    written = json.loads(Path(path).read_text())
+    assert written == json.loads(re.sub(nulls, "null", json.dumps(results)))
     return written, printed
 
 

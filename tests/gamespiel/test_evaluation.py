@@ -41,7 +41,7 @@ def config(*overrides: tuple[str, str]) -> Config:
 
 
 def run(folder: Path, settings: Config, **options: Any) -> dict[str, Any]:
-    return evaluate_to_file(folder, settings, **options)[0]
+    return evaluate_to_file(folder, settings, nulls="NaN|-?Infinity", **options)[0]
 
 
 # -- by play -----------------------------------------------------------------------------------------------

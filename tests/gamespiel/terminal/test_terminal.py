@@ -32,7 +32,7 @@ def console() -> Console:
     return quiet(WIDTH)
 
 
-def printed(console: Console) -> str:
+def read_output(console: Console) -> str:
     """Returns what was printed, after a check of what is true of everything printed there."""
     text = read_console(console)
     assert "\x1b" not in text  # no colours where nobody sees them
@@ -40,7 +40,7 @@ def printed(console: Console) -> str:
     return text
 
 
-def typed(lines: Iterable[str]) -> Callable[[str], str]:
+def type_lines(lines: Iterable[str]) -> Callable[[str], str]:
     """Returns a reader of these lines, and then of the end of input."""
     rest = iter(lines)
 
@@ -83,9 +83,9 @@ def env_of(**keys: str) -> EnvConfig:
 def test_a_game_to_the_end(console: Console) -> None:
     # In tic_tac_toe the opponent "first" takes the lowest free cell. Seat 0 takes 4, 2 and 6: a diagonal.
     config = env_of(game="tic_tac_toe", opponent="first")
-    info = play(config, seed=0, console=console, read=typed(["4", "2", "6"]))
+    info = play(config, seed=0, console=console, read=type_lines(["4", "2", "6"]))
     assert (info["result"], info["history"]) == ("win", [4, 0, 2, 1, 6])
-    shown = printed(console)
+    shown = read_output(console)
     assert shown.startswith("tic_tac_toe against first, seed 0. Type help for help.\n")
     assert re.findall(r"turn (\d), you are Player (\d)", shown) == [("1", "0"), ("2", "0"), ("3", "0")]
     assert "Result: win" in shown
@@ -94,34 +94,34 @@ def test_a_game_to_the_end(console: Console) -> None:
     players = [[part.strip() for part in row if part.strip()][1] for row in rows]
     assert players == ["you (Player 0)", "Player 1", "you (Player 0)", "Player 1", "you (Player 0)"]
     # At the end of input the game is given up, and the moves so far are shown.
-    play(config, seed=0, console=console, read=typed(["4"]))
-    shown = printed(console).rpartition("transcript")
+    play(config, seed=0, console=console, read=type_lines(["4"]))
+    shown = read_output(console).rpartition("transcript")
     assert "given up" in shown[0] and len([line for line in shown[2].splitlines() if line[:1].isdigit()]) == 2
 
 
 def test_names_commands_and_mistakes(console: Console) -> None:
     lines = ["help", "rules", "rais", "7", "fold", "call", "quit"]
     # Seed 1 plays seat 1: Player 0 calls, so that there is nothing to fold.
-    info = play(env_of(game="leduc_poker", opponent="first"), seed=1, console=console, read=typed(lines))
-    shown = printed(console)
+    info = play(env_of(game="leduc_poker", opponent="first"), seed=1, console=console, read=type_lines(lines))
+    shown = read_output(console)
     assert "part of a name: list the actions that have it" in shown
     assert shown.count("2  Raise") == 3  # the menus of two turns, and that of "rais"
     assert "Leduc poker for 2 players." in shown  # the rules
     assert "'7' is no legal action; legal: 1, 2." in shown and "'fold' is no legal action" in shown
     assert "given up" in shown and "result" not in info
-    play(env_of(game="goofspiel"), seed=3, console=console, read=typed(["4"]))
-    assert "[P1]Bid: 5" in printed(console)  # brackets are no markup
-    play(env_of(game="amazons"), seed=0, console=console, read=typed(["moves"]))
-    assert "given up" in printed(console)
+    play(env_of(game="goofspiel"), seed=3, console=console, read=type_lines(["4"]))
+    assert "[P1]Bid: 5" in read_output(console)  # brackets are no markup
+    play(env_of(game="amazons"), seed=0, console=console, read=type_lines(["moves"]))
+    assert "given up" in read_output(console)
 
 
 def test_opponents_of_the_configuration(console: Console) -> None:
     mixed = env_of(game="kuhn_poker", opponent="{random: 0.5, first: 0.5}")
-    met = {play(mixed, seed=seed, console=console, read=typed("00"))["opponent"] for seed in range(12)}
+    met = {play(mixed, seed=seed, console=console, read=type_lines("00"))["opponent"] for seed in range(12)}
     assert met == {"random", "first"}
     alone = env_of(game="kuhn_poker", opponent="self")
-    assert play(alone, seed=0, console=console, read=typed("00"))["opponent"] == "random"
-    assert "you play against random" in " ".join(printed(console).split())
+    assert play(alone, seed=0, console=console, read=type_lines("00"))["opponent"] == "random"
+    assert "you play against random" in " ".join(read_output(console).split())
 
 
 def test_lines_are_understood_as_legal_actions() -> None:
@@ -139,8 +139,8 @@ def test_lines_are_understood_as_legal_actions() -> None:
 @pytest.mark.sample
 def test_a_policy_shows_probabilities_and_its_value(console: Console, finished: Path) -> None:
     config = saved_config(finished).env
-    play(config, seed=0, checkpoint=finished, console=console, read=typed(["Pass", "Pass"]))
-    shown = printed(console)
+    play(config, seed=0, checkpoint=finished, console=console, read=type_lines(["Pass", "Pass"]))
+    shown = read_output(console)
     assert "kuhn_poker against random" in shown
     first = shown.split("turn 2")[0]
     shares = [float(share) for share in re.findall(r"([\d.]+)%", first)[:2]]
@@ -161,7 +161,7 @@ def test_two_games(console: Console, finished: Path) -> None:
     assert [info["seat"] for info in infos] == [0, 1]  # a seed's parity is the seat
     again = watch(config, finished, seed=4, console=Console(quiet=True))
     assert again[0]["history"] == infos[0]["history"]
-    shown = printed(console)
+    shown = read_output(console)
     assert shown.count("kuhn_poker against random, seed") == 2 and shown.count("Result: ") == 2
     turns = sum(info["turn"] for info in infos)
     assert waited == [0.5] * turns == [0.5] * len(re.findall(r"turn \d, Player", shown))
@@ -176,7 +176,7 @@ def test_two_games(console: Console, finished: Path) -> None:
 @pytest.mark.sample
 def test_greedy_takes_the_likeliest(console: Console, finished: Path) -> None:
     watch(saved_config(finished).env, finished, greedy=True, console=console)
-    blocks = re.findall(r"((?:^\d .*%.*\n)+)", printed(console), re.MULTILINE)
+    blocks = re.findall(r"((?:^\d .*%.*\n)+)", read_output(console), re.MULTILINE)
     assert blocks and all("→" in block.splitlines()[0] for block in blocks)  # the likeliest comes first
 
 
@@ -185,7 +185,7 @@ def test_greedy_takes_the_likeliest(console: Console, finished: Path) -> None:
 def test_against_itself_it_plays_every_seat(console: Console, finished: Path) -> None:
     config = dataclasses.replace(saved_config(finished).env, opponent="self")
     (info,) = watch(config, finished, console=console)
-    shown = printed(console)
+    shown = read_output(console)
     assert shown.startswith("opponent 'self': the policy plays every seat\n")
     assert shown.count("expects a score of") == len(info["history"]) - 2  # two cards are dealt
     assert "Player 0" in shown and "Player 1" in shown
