@@ -212,9 +212,8 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     config = configuration([("run.device", "cpu"), ("run.seed", "0"), *overrides])
 
     seeds = trace_seeds(config.run.seed, arguments.traces)
-    envs = make_held_out(
-        config, arguments.traces
-    )  # open to the end: the other environments share its programs
+    # Open to the end: the other environments share its programs.
+    envs = make_held_out(config, arguments.traces)
     options = right_options(envs, seeds)
     option, right = best_constant([place for place, _ in options])
     results: dict[str, Any] = {
