@@ -4,6 +4,9 @@ Two agents are simulated whose true difference is known, and their deals go thro
 comparison and of a board. A family, the intervals of all games and of their mean, is wrong if one of its
 members is. At most 5% of families may be. Student's intervals of the same deals stand beside them.
 
+Then boards of equals, whose agents enter one after the other, and are read after each: one is wrong if some
+difference is. And ratings of agents of a known strength, from matches that the ratings' own model draws.
+
 Ends in one line of JSON, which is also written to a new file in `runs/benchmarks/`.
 """
 
@@ -18,7 +21,15 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from benchmarks.ending import end, machine, make_parser, parse
-from gamespiel.measure.differences import Column, compare_all, share_confidence
+from gamespiel.measure.board.benchmark import SCALES
+from gamespiel.measure.differences import (
+    Column,
+    compare_all,
+    finish_family,
+    share_by_entry,
+    share_confidence,
+)
+from gamespiel.measure.ratings import ELO, rate_games
 
 Array = npt.NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, int]], Array]
@@ -85,6 +96,62 @@ def simulate(
     return shares | {f"{name}, width": float(np.mean(ratios)) for name, ratios in widths.items() if ratios}
 
 
+BOARDS = ((12, 30), (12, 300))
+"""Agents and deals."""
+
+RATINGS = (-300.0, 0.0, 600.0, 1000.0)
+RATED_DEALS = (2, 10)
+MOST_RATED = 60
+"""The true ratings, the deals of each game, and the most boards: each is resampled."""
+
+
+def simulate_board(agents: int, deals: int, boards: int, seed: int) -> dict[str, float]:
+    """Returns the share of boards of equals with a difference that is wrong.
+
+    In a deal everybody wins the two seats with the same chances, which its cards decide. What was read before
+    an agent entered is not calculated again: it is the same.
+    """
+    generator, wrong = np.random.default_rng([seed, agents, deals]), 0
+    names = [f"agent {place}" for place in range(1, agents + 1)]
+    shares = [share_by_entry(place) for first in range(1, agents) for place in range(first + 1, agents + 1)]
+    for _ in range(boards):
+        chances = generator.random((deals, 1, 2))
+        values = (generator.random((deals, agents, 2)) < chances).mean(axis=-1).T.tolist()
+        columns = {
+            name: Column(tuple(row), tuple(row), (0.0, 1.0)) for name, row in zip(names, values, strict=True)
+        }
+        pairs = compare_all(names, {"game": columns}, detect=0.05, anytime=True)
+        wrong += any(one.clear for one in finish_family(pairs, anytime=True, shares=shares))
+    return {"wrong": wrong / boards}
+
+
+def simulate_rating(points: float, deals: int, boards: int, seed: int) -> dict[str, float]:
+    """Returns an agent's mean rating, and the shares of its intervals that are wrong and without an end."""
+    generator, scales = np.random.default_rng([seed, int(points) + 1000, deals]), list(SCALES.values())
+    rated = []
+    for number in range(boards):
+        scores = []
+        for scale in scales:
+            half = (points - np.asarray(scale.anchors) + scale.bias) / (2 * ELO)
+            total = np.exp(half) + np.exp(-half) + scale.ties
+            drawn = generator.random((deals, 2, len(half)))
+            won, tied = drawn < np.exp(half) / total, drawn < (np.exp(half) + scale.ties) / total
+            scores.append((won + (tied & ~won) / 2).sum(axis=1))
+        counts = [np.full(sums.shape, 2.0) for sums in scores]
+        rated.append(rate_games(scales, scores, counts, number))
+    wrong = [
+        not (-math.inf if one.low is None else one.low)
+        <= points
+        <= (math.inf if one.high is None else one.high)
+        for one in rated
+    ]
+    return {
+        "mean": float(np.mean([one.points for one in rated])),
+        "wrong": sum(wrong) / boards,
+        "without an end": sum(one.low is None or one.high is None for one in rated) / boards,
+    }
+
+
 def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
     """Runs the benchmark; returns its results."""
     parser = make_parser("coverage", __doc__)
@@ -98,6 +165,16 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
             cases.append({"differences": name, "games": games, "deals": deals, **figures})
             shares = ", ".join(f"{key} {value:.3f}" for key, value in figures.items())
             print(f"{name}, {games} x {deals}: {shares}", flush=True)
+    for agents, deals in BOARDS:
+        figures = simulate_board(agents, deals, options.families, options.seed)
+        cases.append({"board of equals": agents, "deals": deals, **figures})
+        print(f"{agents} equals, {deals} deals: wrong {figures['wrong']:.3f}", flush=True)
+    for points in RATINGS:
+        for deals in RATED_DEALS:
+            figures = simulate_rating(points, deals, min(options.families, MOST_RATED), options.seed)
+            cases.append({"rating": points, "deals": deals, **figures})
+            shares = ", ".join(f"{key} {value:.3f}" for key, value in figures.items())
+            print(f"rating {points:.0f}, {deals} deals: {shares}", flush=True)
     results = {
         "benchmark": "coverage", "families": options.families, "seed": options.seed, "cases": cases,
         "machine": machine(),

@@ -1,7 +1,8 @@
 """The results of a benchmark: one line of JSON, in a file and on the terminal.
 
 By default the file is a new one in `runs/benchmarks/` of the current directory, which git ignores. `--keep`
-overwrites the tracked file in `benchmarks/results/` instead, and `--out` names another place.
+overwrites the tracked file in `benchmarks/results/` instead, and `--out` names another place. Beside
+"machine", in the results or in each row, is "command": what was typed, without folders of the machine.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import datetime
 import json
 import os
 import platform
+import re
+import shlex
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -23,6 +27,9 @@ RESULTS = Path(__file__).parent / "results"
 
 #: The folder of new files.
 RUNS = Path("runs", "benchmarks")
+
+#: The folders of a path from the root, in an argument; addresses of the web have none.
+_FOLDERS = re.compile(r"""(?<![\w.~:/-])/(?:[^/"',]+/)*""")
 
 Row = dict[str, Any]
 
@@ -96,13 +103,16 @@ def end(results: dict[str, Any], out: Path | None, draw: Draw | None = None) -> 
         draw: draws the picture, if the benchmark has one.
 
     Returns:
-        The results as they are read back: lists for tuples, texts for keys.
+        The results as they are read back: lists for tuples, texts for keys. They have "command", or where
+        each row has a machine of its own, those rows that are not in the file already.
 
     Raises:
         ValueError: the results have a number that JSON lacks, as NaN. Nothing is written.
     """
-    text = json.dumps(results, allow_nan=False)
-    copy = dict(json.loads(text))
+    copy = dict(json.loads(json.dumps(results, allow_nan=False)))
+    if (made_by := command(results["benchmark"])) is not None:
+        copy = _note(copy, made_by, out)
+    text = json.dumps(copy)
     try:
         path = _write(text + "\n", results["benchmark"], out)
         print(f"written to {path}")
@@ -114,6 +124,18 @@ def end(results: dict[str, Any], out: Path | None, draw: Draw | None = None) -> 
         # A full disk must not cost a result that took an hour.
         print(text)
     return copy
+
+
+def command(name: str) -> str | None:
+    """Returns the command that runs a benchmark in this process; None if it was called from Python.
+
+    Of a path from the root only the last name is left.
+    """
+    file = Path("benchmarks", *name.split(".")).with_suffix(".py")
+    if Path(sys.argv[0]).parts[-len(file.parts) :] != file.parts:
+        return None
+    arguments = [_FOLDERS.sub("", argument) for argument in sys.argv[1:]]
+    return shlex.join(["python", "-m", f"benchmarks.{name}", *arguments])
 
 
 def rows_there(out: Path | None, name: str) -> list[Row]:
@@ -141,6 +163,14 @@ def join_rows(before: Iterable[Row], new: Iterable[Row], key: Callable[[Row], An
 def path_of(out: Path, name: str) -> Path:
     """Returns the file of a benchmark's results in a place that was named."""
     return out if _is_file(out) else out / f"{name}.json"
+
+
+def _note(results: dict[str, Any], made_by: str, out: Path | None) -> dict[str, Any]:
+    if "machine" in results or "rows" not in results:
+        return {"benchmark": results["benchmark"], "command": made_by, **results}
+    before = rows_there(out, results["benchmark"])
+    rows = [row if row in before else {**row, "command": made_by} for row in results["rows"]]
+    return {**results, "rows": rows}
 
 
 def _write(text: str, name: str, out: Path | None) -> Path:

@@ -44,7 +44,7 @@ MLP_SETTINGS: Mapping[str, Any] = {
     "learning_rate": 1e-3,
     "gamma": 1.0,
 }
-"""MaskablePPO's settings; all others are its defaults. README.md lists the other settings that were tried."""
+"""MaskablePPO's settings; all others are its defaults. docs/lab-notes.md has others that were tried."""
 
 
 @dataclass(frozen=True)

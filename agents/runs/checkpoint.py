@@ -28,7 +28,7 @@ from gamespiel.agents import required  # noqa: F401  (raises, with the pip comma
 import dataclasses
 import json
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -55,6 +55,7 @@ from gamespiel.agents.runs.catalog import remove_after as remove_after
 from gamespiel.agents.runs.catalog import require_newest as require_newest
 from gamespiel.agents.runs.catalog import step_of as step_of
 from gamespiel.agents.runs.manifest import (
+    POLICY_FILES,
     ManifestError,
     check_files,
     has_only,
@@ -74,8 +75,6 @@ VALUES = "values.safetensors"
 SAMPLERS = "samplers.json"
 SNAPSHOTS = "snapshots"
 LEARNER = "learner.safetensors"
-_POLICY_FILES = ("adapter/adapter_model.safetensors", "value_head.safetensors", "state.json")
-"""The files of a checkpoint that make a policy."""
 
 UNREADABLE = (
     OSError, EOFError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError,
@@ -265,7 +264,7 @@ def load_policy(policy: LLMPolicy, checkpoint: Path) -> None:
     Raises:
         CheckpointError: a file is missing or torn, or was made for another model.
     """
-    _check_whole(checkpoint, _POLICY_FILES)
+    _check_whole(checkpoint, POLICY_FILES)
     _load_policy(policy, checkpoint)
 
 
@@ -392,7 +391,7 @@ def _load_moments(model: LLMPPO, checkpoint: Path) -> None:
         group["lr_scale"] = scale  # a setting, not a state: the resumed run may have another one
 
 
-def _check_whole(checkpoint: Path, names: Iterable[str] | None = None) -> None:
+def _check_whole(checkpoint: Path, names: Sequence[str] | None = None) -> None:
     """Raises CheckpointError if a checkpoint's files, or some of them, are not as they were written."""
     try:
         check_files(checkpoint, names)

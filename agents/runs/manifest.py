@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from hashlib import file_digest, sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -21,6 +21,10 @@ FORMAT = 1
 
 _FREE = ("adapter/README.md", "adapter/adapter_config.json")
 """Files that a user may change: nothing of a run depends on them."""
+
+
+POLICY_FILES = ("adapter/adapter_model.safetensors", "value_head.safetensors", "state.json")
+"""The files of a checkpoint that make a policy."""
 
 
 class ManifestError(ValueError):
@@ -55,15 +59,16 @@ def replace_file(folder: Path, name: str, content: str) -> None:
     _write(folder, manifest | {"files": manifest["files"] | {name: [new]}})
 
 
-def check_files(folder: Path, names: Iterable[str] | None = None) -> None:
+def check_files(folder: Path, names: Sequence[str] | None = None) -> None:
     """Raises unless files are as the manifest says.
 
     Args:
         folder: The checkpoint.
-        names: The files to check; None for all. Those that the manifest does not have are passed by.
+        names: The files to check; None for all of the manifest.
 
     Raises:
-        ManifestError: a file is missing, or has other content, or the checkpoint is of a later version.
+        ManifestError: a file is missing there or in the manifest, or has other content, or the checkpoint is
+            of a later version.
     """
     manifest = _read(folder)
     if manifest["format"] > FORMAT:
@@ -71,9 +76,9 @@ def check_files(folder: Path, names: Iterable[str] | None = None) -> None:
             f"it has format {manifest['format']}, and this version reads formats up to {FORMAT}: a later "
             "version has written it"
         )
-    for name, allowed in manifest["files"].items():
-        if names is not None and name not in names:
-            continue
+    for name in manifest["files"] if names is None else names:
+        if (allowed := manifest["files"].get(name)) is None:
+            raise ManifestError(f"{NAME} does not list {name}")
         if not _is_within(name):
             raise ManifestError(f"{NAME} lists {name!r:.80}, which is no file of a checkpoint")
         path = folder / name
@@ -81,6 +86,19 @@ def check_files(folder: Path, names: Iterable[str] | None = None) -> None:
             raise ManifestError(f"{name} is missing")
         if _digest(path) not in allowed:
             raise ManifestError(f"{name} has another content than was written: it is torn, or was changed")
+
+
+def digest_manifest(folder: Path) -> str:
+    """Returns the digest of a folder's manifest, which says of each file that makes a policy what it has.
+
+    Raises:
+        ManifestError: it does not, or is missing. Two digests are left by a kill in ``replace_file``.
+    """
+    manifest = _read(folder)
+    for name in POLICY_FILES:
+        if (count := len(manifest["files"].get(name, ()))) != 1:
+            raise ManifestError(f"{NAME} has {count} digests of {name}, needed: one")
+    return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def has_only(folder: Path, name: str) -> bool:

@@ -55,7 +55,7 @@ def estimate_move(opponent: str, variant: Variant) -> float:
 
     It follows from the names and the budget alone. A budget below the declared one takes its share. A greater
     one counts as the declared one, because a search ends when it has solved the game. Searches in Python
-    count as ``mcts``; they took 1.2 to 18 times as long. A search that a user registered is infinitely dear.
+    count as ``mcts``; they took 0.4 to 20 times as long. A search that a user registered is infinitely dear.
     """
     if variant.players < 2:
         return 0.0

@@ -27,6 +27,7 @@ from gamespiel.endpoints import PREFIX
 from gamespiel.errors import InvalidValueError, unknown_name_error
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.measure.options import EvalOptions
+from gamespiel.report.text import lasting_output, print_plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -202,12 +203,13 @@ def run_leaderboard(args: argparse.Namespace, overrides: Overrides) -> None:
         check_page(args.html)
     options = make_options(BoardOptions, args, path=args.board)
     console = make_console()
-    data = play_board(options, console)
-    prices = read_prices(options.prices)
-    print_board(console, data, prices)
-    if args.html is not None:
-        count = write_board_page(data, args.html, prices)
-        console.print(f"{count} episodes and the tables written to {args.html}", soft_wrap=True, markup=False)
+    with lasting_output():  # the page is written also if nobody reads the tables to their end
+        data = play_board(options, console)
+        prices = read_prices(options.prices)
+        print_board(console, data, prices)
+        if args.html is not None:
+            count = write_board_page(data, args.html, prices)
+            print_plain(console, f"{count} episodes and the tables written to {args.html}")
 
 
 def run_verify(args: argparse.Namespace, overrides: Overrides) -> None:

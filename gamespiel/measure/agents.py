@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +17,6 @@ from gamespiel.config import Config, InvalidValueError, saved_config
 from gamespiel.endpoints import PREFIX
 from gamespiel.environments.making import make_one_env
 from task_gym.errors import nearest, quote
-from task_gym.files import read_json
 
 if TYPE_CHECKING:  # baselines are measured without a learning library
     from gamespiel.agents.policy import LLMPolicy
@@ -85,10 +82,12 @@ def digest_checkpoint(checkpoint: Path) -> str:
     """Returns the digest of a checkpoint's manifest, which has those of its files.
 
     Raises:
-        CheckpointError: it has none.
+        CheckpointError: it has none, or not one of each file that makes the policy.
     """
-    files = read_json(checkpoint / manifest.NAME, catalog.CheckpointError)
-    return sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    try:
+        return manifest.digest_manifest(checkpoint)
+    except manifest.ManifestError as error:
+        raise catalog.CheckpointError(f"checkpoint: {str(checkpoint)!r}: {error}") from error
 
 
 def load_policy(

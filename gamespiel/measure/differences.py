@@ -178,7 +178,11 @@ def compare_all(
 
 
 def finish_family(
-    differences: Sequence[Difference], *, detect: float = 0.05, anytime: bool = False
+    differences: Sequence[Difference],
+    *,
+    detect: float = 0.05,
+    anytime: bool = False,
+    shares: Sequence[float] | None = None,
 ) -> list[Difference]:
     """Returns differences with their intervals and p-values.
 
@@ -190,14 +194,21 @@ def finish_family(
         detect: The difference for which the needed deals are counted.
         anytime: Whether somebody looked at the results before all deals were played. Intervals and p-values
             are right all the same then, and wider.
+        shares: The share of the error that each sampled difference may have, together at most 1, where the
+            family is not known before: see ``share_by_entry``. P-values are over their share then.
     """
     sampled = [one for one in differences if not one.estimate.exact]
-    confidence = share_confidence(CONFIDENCE, len(sampled))
-    adjusted = iter(adjust_by_holm([one.estimate.p_value(planned=not anytime) for one in sampled]))
+    p_values = [one.estimate.p_value(planned=not anytime) for one in sampled]
+    if shares is None:
+        adjusted, shares = adjust_by_holm(p_values), [1 / len(sampled)] * len(sampled) if sampled else []
+    else:
+        adjusted = [min(1.0, p / share) for p, share in zip(p_values, shares, strict=True)]
+    finished = (
+        _finish(one, 1 - (1 - CONFIDENCE) * share, detect, anytime, p)
+        for one, share, p in zip(sampled, shares, adjusted, strict=True)
+    )
     return [
-        replace(one, low=one.estimate.mean, high=one.estimate.mean)
-        if one.estimate.exact
-        else _finish(one, confidence, detect, anytime, next(adjusted))
+        replace(one, low=one.estimate.mean, high=one.estimate.mean) if one.estimate.exact else next(finished)
         for one in differences
     ]
 
@@ -234,6 +245,15 @@ def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
         adjusted[i] = largest
     return adjusted
+
+
+def share_by_entry(place: int) -> float:
+    """Returns the share of each pair of the agent that entered at a place, from 2 on, with one before it.
+
+    It does not depend on who comes later, so that intervals stay as they were when somebody does. All shares
+    of any number of agents are together less than 1: those of a place are 1/(place - 1) - 1/place.
+    """
+    return 1 / (place * (place - 1) ** 2)
 
 
 def share_confidence(confidence: float, members: int) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,10 @@ and the mean rating after few deals is nearly that after many (Firth 1993, where
 
 WIDEST = 4000.0
 """Ratings are looked for between minus this and this."""
+
+BEYOND = 0.1
+"""The share of games that were won, or lost, to the last match above which an interval has no end there: only
+the tie that is added bounds how much stronger, or weaker, than the anchors the agent is in these."""
 
 RESAMPLES = 1000
 """Resamples of a bootstrap."""
@@ -85,8 +89,9 @@ class Rating:
     Attributes:
         points: The mean over the games.
         low: The 2.5% quantile over resampled deals; None if a game has one deal, or all deals are equal: they
-            show no spread.
-        high: The 97.5% quantile.
+            show no spread. None also where games have no end below; see ``BEYOND``.
+        high: The 97.5% quantile; None where ``low`` has none for the first two reasons, and where games have
+            no end above.
         games: The number of games.
     """
 
@@ -117,7 +122,14 @@ def rate_games(
         # Few deals have few resamples, and each is rated once.
         times, places = np.unique(_draw_deals(generator, len(sums)), axis=0, return_inverse=True)
         resampled.append(rate(scale, times @ sums, times @ numbers)[places.ravel()])
-    return _describe(points, resampled, min(map(len, scores)))
+    rating = _describe(points, resampled, min(map(len, scores)))
+    lost = sum(not sums.any() for sums in scores)
+    won = sum(bool((sums == numbers).all()) for sums, numbers in zip(scores, counts, strict=True))
+    return replace(
+        rating,
+        low=None if lost > BEYOND * len(scores) else rating.low,
+        high=None if won > BEYOND * len(scores) else rating.high,
+    )
 
 
 def _draw_deals(generator: np.random.Generator, deals: int) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
+from html import escape as escape_html
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,13 @@ from gamespiel.measure.board.episodes import open_choices
 from gamespiel.measure.board.prices import Prices
 from gamespiel.measure.board.table import (
     COST_NOTE,
+    DIFFERENCES_HEAD,
+    DIFFERENCES_NOTE,
     NOTE,
     describe_agent,
     has_any,
     list_columns,
+    list_differences,
     list_labels,
     list_meeting_tables,
     order_agents,
@@ -27,6 +30,7 @@ from gamespiel.measure.board.table import (
 from gamespiel.replay.page import check_page, encode_record, write_episodes
 from gamespiel.tracks import UNLISTED
 from task_gym.replies import whole_reply
+from task_gym.visible import show_controls
 
 SHOWN = 300
 """The most episodes of a page."""
@@ -38,9 +42,9 @@ STYLE = """
 .board table { border-collapse: collapse; font-size: .85rem; margin: .5rem 0 1.5rem; }
 .board th, .board td { border: 1px solid var(--line); padding: .2rem .5rem; text-align: right; }
 .board th:first-child, .board td:first-child { text-align: left; }
+.board td { white-space: pre-line; }
 .board .wide { overflow-x: auto; }
 .board h1 { font-size: 1.5rem; } .board h2 { font-size: 1.2rem; } .board h3 { font-size: 1rem; }
-.board .clear { font-weight: bold; }
 """
 
 
@@ -53,7 +57,7 @@ def write_board_page(data: Mapping[str, Any], html: Path, prices: Prices) -> int
     """
     check_page(html)
     episodes = map(encode_record, _choose_records(data))
-    title = f"GameSpiel leaderboard: {escape(data['track'])}"
+    title = f"GameSpiel leaderboard: {_escape(data['track'])}"
     tables = render_tables(data, prices)
     return write_episodes(html, episodes, LARGEST, title=title, before=tables, style=STYLE)
 
@@ -64,8 +68,13 @@ def render_tables(data: Mapping[str, Any], prices: Prices) -> str:
     for kind, part in data["results"].items():
         order = order_agents(part)
         if order:
-            parts += [f"<h2>{escape(kind)}</h2>", *_render_kind(part, order, list_labels(data), prices)]
+            parts += [f"<h2>{_escape(kind)}</h2>", *_render_kind(part, order, list_labels(data), prices)]
     return "\n".join([*parts, "</section>\n"])
+
+
+def _escape(text: str) -> str:
+    """Returns a text as HTML, with its control characters as escapes."""
+    return escape_html(show_controls(text))
 
 
 def _render_head(data: Mapping[str, Any]) -> str:
@@ -77,7 +86,7 @@ def _render_head(data: Mapping[str, Any]) -> str:
         "part of the game's own budget.",
         f"Played with {versions}. sha256 {data['sha256']}.",
     )
-    return "".join(f"<p>{escape(line)}</p>" for line in lines)
+    return "".join(f"<p>{_escape(line)}</p>" for line in lines)
 
 
 def _render_kind(
@@ -85,45 +94,30 @@ def _render_kind(
 ) -> Iterator[str]:
     rows = ([labels[name], *describe_agent(part, name, prices)] for name in order)
     yield _render_table(("agent", *list_columns(part)), rows)
-    yield f"<p>{escape(NOTE)}</p>"
+    yield f"<p>{_escape(NOTE)}</p>"
     if has_any(part, "cost"):
-        yield f"<p>{escape(COST_NOTE)}</p>"
-    for head, listed, title in list_meeting_tables(part):
-        yield f"<h3>{escape(title.capitalize())}</h3>"
+        yield f"<p>{_escape(COST_NOTE)}</p>"
+    for head, listed, title in list_meeting_tables(part, labels):
+        yield f"<h3>{_escape(title.capitalize())}</h3>"
         yield _render_table(head, listed)
     if part["differences"]:
-        yield "<h3>Paired differences</h3><p>The intervals are right together with 95%.</p>"
-        yield _render_differences(part["differences"])
+        yield f"<h3>Paired differences</h3><p>{_escape(DIFFERENCES_NOTE)}</p>"
+        yield _render_table(DIFFERENCES_HEAD, list_differences(part["differences"], labels))
     yield "<h3>Scores by task</h3><p>Mean score, 95% interval, and deals.</p>"
     tasks = list(next(iter(part["agents"].values()))["tasks"])
     rows = (
         [task, *(_describe_cell(part["agents"][name]["tasks"][task]) for name in order)] for task in tasks
     )
-    yield _render_table(("task", *order), rows)
+    shown = [labels[name] for name in order]
+    yield _render_table(("task", *shown), rows)
     yield "<h3>Scores against each opponent</h3>"
-    yield _render_table(("task", "opponent", *order), _list_anchors(part, order, tasks))
+    yield _render_table(("task", "opponent", *shown), _list_anchors(part, order, tasks))
 
 
 def _render_table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
+    top = "".join(f"<th>{_escape(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{_escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
     return f'<div class="wide"><table><tr>{top}</tr>\n{body}</table></div>'
-
-
-def _render_differences(rows: Sequence[Mapping[str, Any]]) -> str:
-    head = ("agents", "difference", "interval", "p", "tasks", "deals")
-    listed = (
-        (
-            f"{row['first']} - {row['second']}",
-            f"{row['difference']:+.3f}",
-            f"{row['low']:+.3f} … {row['high']:+.3f}",
-            "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}",
-            str(row["tasks"]),
-            str(row["deals"]),
-        )
-        for row in rows
-    )
-    return _render_table(head, listed)
 
 
 def _describe_cell(cell: Mapping[str, Any]) -> str:
@@ -149,30 +143,34 @@ def _choose_records(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     Of a deal, the games against the strongest opponent come first. Of two agents that meet, the first one's
     turns are shown by its moves: the replies are those of both.
     """
-    queues = []
+    labels, queues = list_labels(data), []
     for entry in data["agents"]:
         by_task: dict[str, list[Mapping[str, Any]]] = {}
         meets = entry["kind"] == "meeting"
         for row in entry["episodes"]:
-            shown = {key: value for key, value in row.items() if key != "replies"} if meets else row
+            shown = row
+            if meets:
+                shown = {key: value for key, value in row.items() if key != "replies"}
+                shown["opponent"] = labels[entry["rival"]]
             by_task.setdefault(row["task"], []).append(shown)
         for rows in by_task.values():
             first = [row for row in rows if row["deal"] == rows[0]["deal"]]
             rest = rows[len(first) :]
-            name = entry["agent" if meets else "name"]
-            queues.append([(row, name) for row in (*reversed(first), *rest)])
+            label = labels[entry["agent" if meets else "name"]]
+            queues.append([(row, label) for row in (*reversed(first), *rest)])
     in_turn = filter(None, chain.from_iterable(zip_longest(*queues)))
-    return (make_record(row, name, data["track"]) for row, name in islice(in_turn, SHOWN))
+    return (make_record(row, label, data["track"]) for row, label in islice(in_turn, SHOWN))
 
 
 def make_record(row: Mapping[str, Any], player: str, track: str) -> dict[str, Any]:
-    """Returns an episode as the replay page takes it."""
+    """Returns an episode as the replay page takes it, with control characters as escapes."""
     trace = row["task"].startswith(TRACE)
     turns, final = _list_choices(row) if trace else (_list_turns(row, track), f"Result: {row['result']}")
-    same = ("task_id", "seed", "seat", "opponent", "result", "score", "returns")
+    same = ("task_id", "seed", "seat", "result", "score", "returns")
     return {
         **{key: row[key] for key in same},
-        "player": player,
+        "opponent": show_controls(row["opponent"]),
+        "player": show_controls(player),
         "env_type": "trace" if trace else "openspiel",
         "game": row["task"],
         "history": None if trace else row["history"],
@@ -185,8 +183,8 @@ def _list_choices(row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
     env = open_choices()
     text, info = env.reset(seed=row["seed"], options={"task_id": row["task_id"]})
     said = row.get("replies")
-    action = None if said is not None else row["history"][0]
-    answer = "".join(said) if said is not None else str(action)
+    action = None if said is not None else next(iter(row["history"] or []), None)  # a stranger's has none
+    answer = "".join(said if said is not None else map(str, row["history"] or []))
     turn = _make_turn(info["legal_actions"], None, action, answer, text)
     assert env.trace is not None
     return [turn], f"The program prints:\n{env.trace.truth}\nscore {row['score']}"
@@ -200,7 +198,7 @@ def _make_turn(
         "legal_actions": legal,
         "names": names,
         "action": action,
-        "answer": answer,
+        "answer": show_controls(answer),
         "probabilities": None,
         "value": None,
     }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha1
+from errno import ENOSPC
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,13 @@ import pytest
 
 pytest.importorskip("numba")
 
-from numba import njit
+from numba import config, njit
+from numba.core.caching import CacheImpl, IndexDataCacheFile
 
 from game_gym.games import DECLARED
-from game_gym.opponents.fast import othello, tree
+from game_gym.opponents.fast import chess, othello, tree
 from game_gym.opponents.fast.rules import CHANCE, ENDED, draw_below, make_noise
-from game_gym.opponents.mcts_fast import GAMES
+from game_gym.opponents.mcts_fast import GAMES, _name_cache
 from game_gym.spec import Variant
 from task_gym.errors import OpponentError
 from task_gym.opponents import make_opponent
@@ -110,41 +110,79 @@ def test_a_move_follows_from_seed_and_number_alone() -> None:
         assert list(pool.map(act, range(20))) == one_by_one
 
 
-def test_a_place_without_a_cache_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Returns where Numba has its cache in ``NUMBA_CACHE_DIR``, which is empty."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+        patch.chdir(tmp_path)
+        config.reload_config()
+        yield tmp_path / CacheImpl._locator_classes[0].get_suitable_cache_subpath(tree.__file__)
+    config.reload_config()
+
+
+def test_a_place_without_a_cache_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> Any:
         raise RuntimeError("cannot cache function: no locator available")
 
     monkeypatch.setattr(tree, "load_search", refuse)
     with pytest.raises(OpponentError, match="NUMBA_CACHE_DIR names one"):
         make(game="othello", opponent="mcts-fast")
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    with pytest.raises(OpponentError, match="NUMBA_DISABLE_JIT=1"):
+    folder.rmdir()
+    folder.touch()  # Numba would take another one
+    with pytest.raises(OpponentError, match=rf"NUMBA_CACHE_DIR='.*' takes no files .*{folder.name}"):
         make(game="othello", opponent="mcts-fast")
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
-    monkeypatch.setenv("NUMBA_CACHE_DIR", f"{__file__}/cache")  # Numba would take another one
+    monkeypatch.setenv("NUMBA_CACHE_DIR", f"{__file__}/cache")
     with pytest.raises(OpponentError, match=r"NUMBA_CACHE_DIR='.*/cache' takes no files"):
         make(game="othello", opponent="mcts-fast")
+    Path(".numba_config.yaml").write_text("disable_jit: 1")
+    with pytest.raises(OpponentError, match="NUMBA_DISABLE_JIT=1, or disable_jit"):
+        make(game="othello", opponent="mcts-fast")
 
 
-def test_a_cache_that_was_cut_is_named(tmp_path: Path) -> None:
-    """As after a full disk: every file of the cache is there, and empty."""
-    make(game="othello", opponent="mcts-fast:2x1").reset(
-        seed=0, options={"seat": 1}
-    )  # compiles, if nobody did
-    here = Path(tree.load_search("othello")[1].stats.cache_path)
-    folder = tmp_path / f"fast_{sha1(str(Path(tree.__file__).parent).encode()).hexdigest()}"
-    folder.mkdir()
-    for file in here.glob("*.nbi"):
-        (folder / file.name).touch()
-    play = (
-        "import gymnasium, game_gym\n"
-        "env = gymnasium.make('GameSpiel-v0', game='othello', opponent='mcts-fast:2x1')\n"
-        "env.reset(seed=0, options={'seat': 1})"
-    )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    ended = subprocess.run([sys.executable, "-c", play], env=environment, capture_output=True, text=True)
-    last = ended.stderr.splitlines()[-1]
-    assert "OpponentError" in last and f"'{folder}' cannot be read" in last and "remove that folder" in last
+@pytest.mark.parametrize(
+    ("content", "cause"),
+    [
+        (b"", "EOFError"),  # as after a full disk
+        (b"\x80\xff", "ValueError"),
+        (b"cno_module\nname\n.", "ModuleNotFoundError"),
+        (b"Vtext\n0.", "UnpicklingError|IndexError"),
+        (None, "IsADirectoryError"),
+    ],
+)
+@pytest.mark.parametrize("game", ["chess", "othello"])
+def test_a_damaged_cache_is_named(
+    game: str, content: bytes | None, cause: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = rules, first = tree.load_search.__wrapped__(game)
+    if game == "chess":  # its states are read by a compiled function, before the first search
+        first = njit(cache=True)(chess._replay.py_func)
+        monkeypatch.setattr(rules, "_replay", first)
+    monkeypatch.setattr(tree, "load_search", lambda name: loaded)
+    index = Path(first._cache._cache_file._index_path)
+    assert index.parent == folder
+    if content is None:
+        index.mkdir()
+    else:
+        index.write_bytes(content)
+    message = f"cache in '{folder}' cannot be read or written \\(({cause}): .*remove that folder"
+    with pytest.raises(OpponentError, match=message):
+        make(game=game, opponent="mcts-fast:2x1").reset(seed=0, options={"seat": 1})
+
+
+def test_a_cache_that_takes_no_more_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    function: Any = njit(cache=True)(lambda: 1)
+    monkeypatch.setattr(IndexDataCacheFile, "save", refuse)
+    with pytest.raises(OpponentError, match=r"written .*No space left"), _name_cache(function):
+        function()
+
+
+def test_other_errors_are_no_cache_s() -> None:
+    with pytest.raises(MemoryError), _name_cache(None):
+        raise MemoryError
 
 
 def test_a_full_tree_is_searched_on() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,16 @@ from gamespiel.agents.hyperparameters import ModelSettings
 from gamespiel.agents.models.architectures import architecture_of
 from gamespiel.agents.models.loading import load_tokenizer
 from gamespiel.agents.models.weights import ModelError, weight_files
-from gamespiel.agents.runs.catalog import FOLDER, read_best
+from gamespiel.agents.runs.catalog import FOLDER, CheckpointError, read_best
 from gamespiel.agents.runs.loggers import MetricsFileError, find_gaps, truncate_after
-from gamespiel.agents.runs.manifest import ManifestError, check_files
+from gamespiel.agents.runs.manifest import POLICY_FILES, ManifestError, check_files, write_manifest
 from gamespiel.agents.tokens.templates import TemplateFailure, render
 from gamespiel.config import ConfigError, saved_config
 from gamespiel.config.files import read_layer
 from gamespiel.config.yaml_text import read_yaml
 from gamespiel.deployment.publishing import read_evaluations
 from gamespiel.endpoints.endpoint import Endpoint
+from gamespiel.measure.agents import digest_checkpoint
 from gamespiel.measure.board.file import BoardError, read_bytes
 from gamespiel.measure.journal import Journal
 from gamespiel.measure.records import read_records
@@ -166,6 +168,27 @@ def test_a_manifest_names_its_own_files(name: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"format": 1, "files": {name: ["0"]}}))
     with pytest.raises(ManifestError, match="which is no file of a checkpoint"):
         check_files(tmp_path)
+
+
+def test_the_digest_of_a_checkpoint_binds_the_files_of_its_policy(tmp_path: Path) -> None:
+    """Who leaves one out of the manifest, or names two contents of it, could put in another one later."""
+    for name in POLICY_FILES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    write_manifest(tmp_path)
+    digests = {name: [sha256(name.encode()).hexdigest()] for name in POLICY_FILES}
+    check_files(tmp_path, POLICY_FILES)
+    text = json.dumps({"files": digests, "format": 1}, sort_keys=True)
+    assert digest_checkpoint(tmp_path) == sha256(text.encode()).hexdigest()
+    for name in POLICY_FILES:
+        for found, wrong in ((0, {}), (2, {name: [*digests[name], "0"]})):
+            rest = {key: value for key, value in digests.items() if key != name}
+            (tmp_path / "manifest.json").write_text(json.dumps({"format": 1, "files": rest | wrong}))
+            with pytest.raises(CheckpointError, match=f"has {found} digests of {name}, needed: one"):
+                digest_checkpoint(tmp_path)
+            if not found:
+                with pytest.raises(ManifestError, match=f"does not list {name}"):
+                    check_files(tmp_path, POLICY_FILES)
 
 
 def test_aliases_are_counted_each_time() -> None:

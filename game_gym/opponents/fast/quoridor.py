@@ -24,6 +24,7 @@ import numpy as np
 from numba import njit
 
 from game_gym.opponents.fast.rules import ENDED, draw_below, mix
+from task_gym.errors import OpponentError
 
 STATE = 96
 """The numbers below, then each square's open directions: bit ``d`` is direction ``d``."""
@@ -110,12 +111,15 @@ def read(state: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     The moves are made again: a drawing does not always tell which walls the pieces belong to.
 
     Raises:
-        ValueError: there are more than 9 columns.
+        OpponentError: there are more than 9 columns.
     """
     params = state.get_game().get_parameters()
     size, walls = params["board_size"], params["wall_count"]
     if size > 9:
-        raise ValueError(f"quoridor: compiled rules are for a board_size of 3 to 9, not {size}")
+        raise OpponentError(
+            "opponent: 'mcts-fast' was given for 'quoridor', whose compiled rules are for a board_size of "
+            f"3 to 9, not {size}"
+        )
     compiled = np.zeros(STATE, dtype=np.int64)
     _begin(compiled, size, walls)
     for action in state.history():

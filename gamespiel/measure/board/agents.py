@@ -15,7 +15,7 @@ from gamespiel.kinds import KINDS, kind_of
 from gamespiel.measure.agents import UNTRAINED, Agent, find_checkpoint
 from gamespiel.measure.board.benchmark import TASK_NAMES, TRACE, explain_refusal, is_search
 from gamespiel.tracks import ASKING, MASKED, UNLISTED, UNMASKED
-from task_gym.errors import TaskGymError, nearest, quote
+from task_gym.errors import ArgumentError, TaskGymError, nearest, quote
 
 BOARD_TRACKS: Mapping[str, str] = {
     MASKED: "an agent chooses among the legal actions, and can do nothing else",
@@ -31,7 +31,10 @@ _NO_WRITERS = (
     f"--track {MASKED} is for agents that choose behind a mask: a board of its own, with --track {UNMASKED} "
     f"or {UNLISTED}"
 )
-_LABEL = re.compile(r"([A-Za-z0-9_.+-]{1,40})=(.+)", re.DOTALL)
+_WORD = r"[A-Za-z0-9_.+-]{1,40}"
+_LABEL = re.compile(rf"({_WORD})=(.+)", re.DOTALL)
+_UNCLEAR = re.compile(r"^ | $|  | = ")
+"""What no name may have: tables show a name as "NAME = AGENT", and fold it at spaces."""
 
 LONGEST_NAME = 200
 """The most characters of an agent's name."""
@@ -53,7 +56,8 @@ def read_agents(names: Sequence[str], track: str, option: str = "--agents") -> l
     """Returns the agents that names mean, as NAME or LABEL=NAME.
 
     Raises:
-        InvalidValueError: there is no such agent or track, one is of another track, or two have one name.
+        InvalidValueError: there is no such agent or track, one is of another track, two have one name, or no
+            board could have one.
     """
     if track not in BOARD_TRACKS:
         raise InvalidValueError(
@@ -62,19 +66,25 @@ def read_agents(names: Sequence[str], track: str, option: str = "--agents") -> l
     agents = [_read_agent(name, track, option) for name in names]
     if wrong := find_wrong_name([agent.name for agent in agents]):
         raise InvalidValueError(f"{option} has {wrong}; LABEL=AGENT gives an agent another name")
+    for agent in agents:
+        if wrong := explain_entry(describe(agent, track), track):
+            raise InvalidValueError(f"{option} {quote(agent.name)}: {wrong}")
     return agents
 
 
 def find_wrong_name(names: Sequence[str]) -> str:
     """Returns what is wrong with the names of a board's agents, or "".
 
-    A name could otherwise look like another one: by invisible characters, letters of another alphabet, or its
-    case. So names are of printable ASCII, and differ by more than their case.
+    A name could otherwise look like another one: by invisible characters, letters of another alphabet, spaces
+    or its case. So names are of printable ASCII, and differ by more than their case.
     """
     seen: dict[str, str] = {}
     for name in names:
-        if not (name.isascii() and name.isprintable()):
-            return f"the name {name!a:.80}, allowed: printable ASCII"
+        if not (name.isascii() and name.isprintable()) or _UNCLEAR.search(name):
+            return (
+                f"the name {name!a:.80}, allowed: printable ASCII, no ' = ', no two spaces in a row, none at "
+                "an end"
+            )
         if (twin := seen.get(name.lower())) is not None:
             return f"{quote(name)} twice" if twin == name else f"the names {quote(twin)} and {quote(name)}"
         seen[name.lower()] = name
@@ -159,8 +169,8 @@ def explain_entry(about: Mapping[str, Any], track: str) -> str:
         return ""
     if kind == "endpoint" and track == MASKED:
         return f"an agent behind an endpoint writes replies, and the board is of the track {track!r}"
-    if kind == "baseline" and not (spec in BASELINES or is_search(spec)):
-        return f"agent {quote(spec)} is no baseline"
+    if wrong := _explain_texts(about) or _explain_kind(kind, spec):
+        return wrong
     agent_track = None if kind == "baseline" else track
     if about["track"] != agent_track:
         return (
@@ -181,6 +191,39 @@ def explain_entry(about: Mapping[str, Any], track: str) -> str:
             if about["asking"][key] != value:
                 return f"asking: {key} is {quote(about['asking'][key])}, and {value!r} on the track {track!r}"
     return ""
+
+
+def _explain_texts(about: Mapping[str, Any]) -> str:
+    """Returns which text of an agent's entries could be taken for another one; "" if none could."""
+    for key in ("agent", "model", "checkpoint"):
+        if not (text := about.get(key, "")).isprintable():
+            return f"{key} {text!a:.80}, allowed: printable characters"
+    name, spec = about["name"], about["agent"]
+    if _UNCLEAR.search(spec) or " vs " in spec:
+        return f"agent {quote(spec)}, allowed: no ' = ', no ' vs ', no two spaces in a row, none at an end"
+    if name != spec and not re.fullmatch(_WORD, name):
+        return f"the name {quote(name)}, allowed: {quote(spec)}, or 1 to 40 of A-Z, a-z, 0-9 and _.+-"
+    return ""
+
+
+def _explain_kind(kind: str, spec: str) -> str:
+    """Returns why an agent would pass for one of another kind; "" if it would not."""
+    baseline = spec in BASELINES or is_search(spec)
+    fits, allowed = {
+        "baseline": (baseline, f"{', '.join(BASELINES)} and searches"),
+        "endpoint": (_is_endpoint(spec), USAGE),
+        "model": (re.fullmatch(UNTRAINED + _WORD, spec), f"{UNTRAINED}PRESET"),
+        "checkpoint": (not (baseline or spec.startswith((PREFIX, UNTRAINED))), "the place of a run"),
+    }[kind]
+    return "" if fits else f"agent {quote(spec)} is no {kind}, allowed: {allowed}"
+
+
+def _is_endpoint(spec: str) -> bool:
+    try:
+        parse_endpoint(spec)
+    except ArgumentError:
+        return False
+    return spec.startswith(PREFIX)
 
 
 def list_tasks(entry: Mapping[str, Any], track: str) -> list[str]:

@@ -104,11 +104,11 @@ class DealSet:
 
     def list_matches(self, task: str, deal: int) -> list[Match]:
         """Returns the matches of a deal: every seat against every anchor."""
-        number = int.from_bytes(self.draw("deal", task, deal)[8:16], "big")
-        seed = self.draw_seed("deal", task, deal)
+        drawn = self.draw("deal", task, deal)
+        number, seed = int.from_bytes(drawn[8:16], "big"), self.draw_seed("deal", task, deal)
         if task.startswith(TRACE):
-            # Levels take turns, so that a family's first ten deals have all of them.
-            level = LEVELS[deal % len(LEVELS)]
+            # Drawn like the rest: on a known order, as of levels in turn, bets against a true mean would win.
+            level = LEVELS[int.from_bytes(drawn[16:24], "big") % len(LEVELS)]
             (cell,) = cells(level, task.removeprefix(TRACE))
             task_id = number % (TASKS // CELLS) * CELLS + cell
             return [Match(task, deal, task_id, seed, 0, NOBODY, 0, (seed, {"task_id": task_id}))]

@@ -1,17 +1,21 @@
 """A board's file: what it has, how its bytes are written, and how a stranger's file is read.
 
-Beside it is a journal, which has every deal as soon as it is played: a kill loses the deals under way.
+Beside it is a journal, which has every deal as soon as it is played: a kill loses the deals under way, but
+for what endpoints said in them, which has files of its own.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -48,8 +52,20 @@ LARGEST = 256 << 20
 DEEPEST = 16
 """The most lists and objects in one another."""
 
+DENSEST = 16
+"""The fewest bytes of a file per list or object: honest boards have more, and each takes 100 in memory."""
+
 MOST_AGENTS = 1000
 """The most agents and meetings of a board."""
+
+MOST_NAMES = 1000
+"""The most names in an object: a board's results have one for each agent or meeting."""
+
+LARGEST_NUMBER = 1e16
+"""The largest number."""
+
+_OPENINGS = re.compile(rb'"(?:[^"\\]+|\\.)*+"?|([\[{])', re.DOTALL)
+"""The beginnings of lists and objects, and strings, whose brackets are none."""
 
 
 class BoardError(ConfigError):
@@ -62,11 +78,9 @@ _OPEN = with_config(ConfigDict(extra="allow", strict=True))
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Whole = Annotated[int, Field(ge=0, le=10**12)]
 Action = Annotated[int, Field(ge=-1, le=10**9)]
-Number = (
-    Annotated[float, Field(allow_inf_nan=False, ge=-1e12, le=1e12)]
-    | Annotated[int, Field(ge=-(10**12), le=10**12)]
-)
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | Annotated[int, Field(ge=0, le=1)]
+# A whole number becomes a float, so that its bytes are not those of the board.
+Number = Annotated[float, Field(ge=-1e12, le=1e12)]
+Share = Annotated[float, Field(ge=0, le=1)]
 LONGEST_REPLY, LONGEST_ERROR = 1 << 20, 10_000
 """The most characters of a reply and of an error; what is longer is cut before it is read or kept."""
 
@@ -82,7 +96,7 @@ class CostShape(TypedDict):
 
     prompt_tokens: NotRequired[Annotated[int, Field(ge=0, lt=MOST_COUNTED)]]
     completion_tokens: NotRequired[Annotated[int, Field(ge=0, lt=MOST_COUNTED)]]
-    seconds: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+    seconds: Annotated[float, Field(ge=0, le=1e9)]
 
 
 @_CLOSED
@@ -97,10 +111,10 @@ class RowShape(TypedDict):
     opponent: Name
     score: Share | None
     result: Literal["win", "draw", "loss", "fault"]
-    returns: Annotated[list[Number], Field(max_length=100)] | None
-    history: Annotated[list[Action], Field(max_length=100_000)] | None
-    chances: NotRequired[Annotated[list[Share], Field(max_length=100_000)]]
-    replies: NotRequired[Annotated[list[Reply], Field(max_length=100_000)]]
+    returns: Annotated[list[Number], Field(max_length=100, fail_fast=True)] | None
+    history: Annotated[list[Action], Field(max_length=100_000, fail_fast=True)] | None
+    chances: NotRequired[Annotated[list[Share], Field(max_length=100_000, fail_fast=True)]]
+    replies: NotRequired[Annotated[list[Reply], Field(max_length=100_000, fail_fast=True)]]
     gave_up: NotRequired[bool]
     error: NotRequired[Annotated[str, Field(max_length=LONGEST_ERROR)]]
     cost: NotRequired[CostShape]
@@ -120,7 +134,7 @@ class EntryShape(TypedDict):
     asking: NotRequired[dict[str, bool | int | str | None]]
     checkpoint: NotRequired[Annotated[str, Field(max_length=4096)]]
     sha256: NotRequired[str]
-    episodes: Annotated[list[RowShape], Field(max_length=1_000_000)]
+    episodes: Annotated[list[RowShape], Field(max_length=1_000_000, fail_fast=True)]
     episodes_sha256: str
 
 
@@ -134,13 +148,14 @@ class BoardShape(TypedDict):
     track: Name
     rounds: Annotated[int, Field(ge=1, le=MOST_DEALS)]
     versions: dict[str, str]
-    agents: Annotated[list[EntryShape], Field(max_length=MOST_AGENTS)]
+    agents: Annotated[list[EntryShape], Field(max_length=MOST_AGENTS, fail_fast=True)]
     results: dict[str, Any]
     sha256: str
 
 
 _SHAPE = TypeAdapter(BoardShape)
 _ROW = TypeAdapter(RowShape)
+_ENTRY = TypeAdapter(EntryShape)
 
 Unit = tuple[str, str, int]
 """The name of an agent or of a meeting, a task and a deal: what is played together, and counts only whole."""
@@ -322,8 +337,13 @@ def parse_board(content: bytes, where: str) -> dict[str, Any]:
         BoardError: it is no board; the message says where.
     """
     try:
+        _check_density(content)
         document = json.loads(
-            content.decode("utf-8"), parse_constant=read_finite, object_pairs_hook=_read_object
+            content.decode("utf-8"),
+            parse_int=partial(_read_number, int),
+            parse_float=partial(_read_number, float),
+            parse_constant=read_finite,
+            object_pairs_hook=_read_object,
         )
         _check_depth(document)
         data = _join_about(document)
@@ -355,13 +375,39 @@ def find_wrong_entries(board: Board) -> str:
     return find_wrong_name(list(board.entries)) or find_wrong_meeting(entries, board.track)
 
 
+def _check_shape(shape: TypeAdapter[Any], value: Any, where: str) -> None:
+    try:
+        shape.validate_python(value)
+    except ValidationError as error:
+        raise BoardError(f"{where}: {_explain_shape(error)}") from error
+
+
 def _explain_shape(error: ValidationError) -> str:
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place or 'it'}: {first['msg']}, not {first['input']!r:.60}"
 
 
+def _check_density(content: bytes) -> None:
+    """Raises ValueError if a text has more lists and objects than a board of its length."""
+    most = len(content) // DENSEST
+    if content.count(b"[") + content.count(b"{") > most:  # as replies full of brackets have, too
+        openings = (token for token in _OPENINGS.finditer(content) if token.lastindex)
+        if next(islice(openings, most, None), None):
+            raise ValueError(f"it has more than {most:,} lists and objects, allowed: one per {DENSEST} bytes")
+
+
+def _read_number(kind: Callable[[str], float], text: str) -> float:
+    if not -LARGEST_NUMBER <= (number := kind(text)) <= LARGEST_NUMBER:
+        raise ValueError(
+            f"the number {text:.40} was given, allowed: {-LARGEST_NUMBER:g} … {LARGEST_NUMBER:g}"
+        )
+    return number
+
+
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MOST_NAMES:
+        raise ValueError(f"an object has {len(pairs):,} names, allowed: {MOST_NAMES:,}")
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
@@ -458,13 +504,14 @@ def open_journal(board: Board, path: Path) -> Journal[tuple[Any, ...]]:
         if "unit" in row:
             name, task, deal = row["unit"]
             for episode in row["rows"]:
-                try:
-                    _ROW.validate_python(episode)
-                except ValidationError as error:
-                    raise BoardError(f"{name}, {task}, deal {deal}: {_explain_shape(error)}") from error
+                _check_shape(_ROW, episode, f"{name}, {task}, deal {deal}")
             return name, task, deal
         if "entry" in row:
-            return (row["entry"]["name"],)
+            entry = row["entry"]
+            _check_shape(_ENTRY, {**entry, "episodes": [], "episodes_sha256": ""}, "entry")
+            if wrong := explain_entry(entry, board.track):
+                raise BoardError(f"{quote(entry['name'])}: {wrong}")
+            return (entry["name"],)
         if row != head:
             raise ValueError(f"it is of the board {json.dumps(row):.120}, not {json.dumps(head)}")
         return ()
@@ -472,10 +519,13 @@ def open_journal(board: Board, path: Path) -> Journal[tuple[Any, ...]]:
     advice = "without this file, what was played since the board was written is played again"
     journal = Journal(path.with_name(f"{path.name}.journal"), find_key, BoardError, advice)
     for key, row in journal.played.items():
-        if "unit" in row:
-            board.played[key[0], key[1], key[2]] = row["rows"]
-        elif "entry" in row:
+        if "entry" in row:
             board.entries.setdefault(key[0], row["entry"])
+    if wrong := find_wrong_entries(board):
+        raise BoardError(f"{str(journal.file)!r}: with it the board would be none: {wrong}; {advice}")
+    for key, row in journal.played.items():
+        if "unit" in row and key[0] in board.entries:
+            keep_units(board, key[0], row["rows"])
     return journal
 
 

@@ -120,24 +120,22 @@ def _play_again(job: Job, deals: DealSet, track: str, quick: bool) -> Row:
     match, row, entry = job.match, job.row, job.entry
     baseline = entry["kind"] == "baseline"
     _check_parts(job, track)
+    search = not quick or row["result"] == "fault"  # a loss that is called a fault would leave the score
     if job.pair:
-        search = not quick or row["result"] == "fault"
         lists = track != UNLISTED
         return replay_meeting(match, row, job.pair, deals, list_actions=lists, search=search)
     if not baseline and track != MASKED:
         if entry["kind"] != "endpoint":
-            return replay_written(match, row, entry)
-        search = not quick or row["result"] == "fault"
+            return replay_written(match, row, entry, search=search)
         return replay_replies(match, row, list_actions=track != UNLISTED, search=search)
     if match.task.startswith(TRACE):
         if baseline:
             return choose_output(match, entry["agent"], deals)
         check_chances(row["chances"], [count_outputs(match)])
         return pick_output(match, *row["history"]) | {"chances": row["chances"]}
-    quick &= row["result"] != "fault"  # a loss that is called a fault would leave the score
-    decides = baseline and not (quick and is_search(entry["agent"]))
+    decides = baseline and (search or not is_search(entry["agent"]))
     agent = make_baseline(entry["agent"], match, deals) if decides else None
-    ending = replay_match(match, row, agent, search=not quick)
+    ending = replay_match(match, row, agent, search=search)
     return make_row(match, ending, chances=row.get("chances"), error=ending.fault or None)
 
 
@@ -162,9 +160,10 @@ def _check_parts(job: Job, track: str) -> None:
 
 def _compare(row: Row, played: Row) -> str:
     """Returns in what a record differs from the episode as it was played again; "" if in nothing."""
-    for key in sorted({*row, *played} - {"cost"}):  # the endpoint's word
+    # As texts, in which 0.0 is not -0.0; a cost is the endpoint's word.
+    for key in sorted({*row, *played} - {"cost"}):
         theirs, ours = row.get(key), played.get(key)
-        if theirs == ours or (key == "error" and (theirs is None) == (ours is None)):
+        if repr(theirs) == repr(ours) or (key == "error" and (theirs is None) == (ours is None)):
             continue
         if key == "history" and theirs is not None and ours is not None:
             return f"history: it differs from the game at move {find_first_difference(theirs, ours)}"

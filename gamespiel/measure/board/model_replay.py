@@ -19,7 +19,7 @@ from gamespiel.measure.agents import Agent
 from gamespiel.measure.board.agents import describe, read_agents
 from gamespiel.measure.board.file import Board
 from gamespiel.measure.board.players import Opened, make_player, play_deal
-from gamespiel.measure.board.replays import find_first_difference
+from gamespiel.measure.board.replays import DIGITS, find_first_difference
 from gamespiel.measure.journal import Row
 from gamespiel.measure.options import EndpointOptions
 from gamespiel.report.text import print_plain
@@ -27,8 +27,11 @@ from task_gym.errors import nearest, quote
 
 OPTION = "--replay_models"
 
-NEAR = 0.01
-"""How far a probability may be off: other processors and types round in another way."""
+NEAR, ALIKE = 0.01, 2.0
+"""How far a probability may be off, and by which factor: other processors and types round in another way.
+
+The factor is 5% of the logarithm of the least probability, 1e-6.
+"""
 
 FORGED = 0.05
 """The share of forged deals whose chance to be found is said."""
@@ -63,6 +66,7 @@ def read_models(models: Sequence[str], share: float, data: Mapping[str, Any]) ->
                 f"{OPTION} {quote(name)}: {quote(agent.spec)} is no model that is here; allowed: NAME=AGENT "
                 "with a run's folder or model:PRESET"
             )
+        describe(agent, data["track"])  # raises if its files do not follow from its digest
         agents.append(dataclasses.replace(agent, name=name))
     return agents
 
@@ -116,14 +120,14 @@ def _replay_model(board: Board, agent: Agent, share: float, seed: int, console: 
             for match, row, played in zip(
                 matches, board.played[unit], play_deal(player, matches), strict=True
             ):
-                if problem := _compare(row, played):
+                if problem := explain_difference(row, played):
                     problems.append(f"{quote(agent.name)}, {match}: {problem}")
     finally:
         player.close()
     return problems
 
 
-def _compare(row: Row, played: Row) -> str:
+def explain_difference(row: Row, played: Row) -> str:
     """Returns in what an episode is not the model's, with both probabilities of its choices; "" if equal."""
     theirs, ours = row.get("chances", []), played.get("chances", [])
     chances = f"; probabilities of its choices: {theirs} on the board, {ours} of the model" if theirs else ""
@@ -134,6 +138,9 @@ def _compare(row: Row, played: Row) -> str:
             return f"{key}: {move}{chances}"
         if len(said) != len(plays):
             return f"{key}: the board has {len(said)}, and the model {len(plays)}{chances}"
-    if any(abs(a - b) > NEAR for a, b in zip(theirs, ours, strict=False)):
+    if any(
+        abs(a - b) > min(NEAR, (ALIKE - 1) * min(a, b) + 10**-DIGITS)
+        for a, b in zip(theirs, ours, strict=False)
+    ):
         return chances.removeprefix("; ")
     return ""

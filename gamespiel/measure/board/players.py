@@ -6,9 +6,12 @@ import math
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from rich.console import Console
+from typing_extensions import TypedDict
 
 from gamespiel.agents.rollout import Episode, OnStep
 from gamespiel.endpoints import EPISODE_S
@@ -30,8 +33,9 @@ from gamespiel.measure.board.episodes import (
     read_ending,
     sit_opposite,
 )
-from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, TOKENS
-from gamespiel.measure.journal import Row
+from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, TOKENS, BoardError
+from gamespiel.measure.board.replays import DIGITS
+from gamespiel.measure.journal import Journal, Row
 from gamespiel.measure.options import EndpointOptions
 from gamespiel.measure.play import EndpointPlayer, Keep, Match, MatchPlayer, make_policy_player
 from gamespiel.policy_opponent import find_policy
@@ -42,8 +46,46 @@ from task_gym.replies import visible
 if TYPE_CHECKING:  # baselines play without a learning library
     from gamespiel.agents.policy import LLMPolicy
 
-DIGITS = 6
-"""Decimal places of the probabilities that are kept; the least has 1 at the last place, as it was not 0."""
+
+@with_config(ConfigDict(extra="forbid", strict=True))
+class SaidShape(TypedDict):
+    """The types of what an endpoint said at one request, or why it said nothing, and what that cost."""
+
+    place: Annotated[int, Field(ge=0)]
+    number: Annotated[int, Field(ge=0)]
+    failed: bool
+    text: Annotated[str, Field(max_length=LONGEST_REPLY)]
+    prompt_tokens: Annotated[int, Field(ge=0, lt=MOST_COUNTED)]
+    completion_tokens: Annotated[int, Field(ge=0, lt=MOST_COUNTED)]
+    seconds: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+_SAID = TypeAdapter(SaidShape)
+
+Said = Journal[tuple[int, int]]
+"""What endpoints said in one deal, by the place of their match and the number of the request there."""
+
+
+def open_said(file: Path) -> Said:
+    """Returns what endpoints said in a deal that was begun before, if there is a file of it.
+
+    They are not asked for it again: who played badly, and was lost then, would have a second try. A reply is
+    in the file before it is played, so a kill loses only requests that are not answered yet.
+
+    Raises:
+        BoardError: the file cannot be read.
+    """
+
+    def find_key(row: Row) -> tuple[int, int]:
+        try:
+            _SAID.validate_python(row)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "it"
+            raise BoardError(f"{place}: {first['msg']}, not {first['input']!r:.60}") from error
+        return row["place"], row["number"]
+
+    return Journal(file, find_key, BoardError, "without this file, its deal is played from the beginning")
 
 
 class Opened:
@@ -51,7 +93,13 @@ class Opened:
 
     Args:
         options: The options of endpoints.
+
+    Attributes:
+        options: As given.
+        said: What endpoints said in the deal under way.
     """
+
+    said: Said
 
     def __init__(self, options: EndpointOptions) -> None:
         self.options = options
@@ -76,7 +124,7 @@ def make_player(agent: Agent, deals: DealSet, track: str, opened: Opened) -> Mat
     if agent.kind == "baseline":
         return BaselinePlayer(agent.spec, deals)
     if agent.kind == "endpoint":
-        play_one = partial(_play_endpoint, track != UNLISTED, opened.options.episode_s)
+        play_one = partial(_play_endpoint, track != UNLISTED, opened)
         return EndpointPlayer(opened.open_chat(agent), opened.options.concurrency, play_one)
     return make_policy_player(
         opened.load(agent),
@@ -133,7 +181,7 @@ class MeetingPlayer:
     """
 
     def __init__(self, agents: tuple[Agent, Agent], deals: DealSet, track: str, opened: Opened) -> None:
-        self._agents, self._deals, self._options = agents, deals, opened.options
+        self._agents, self._deals, self._opened = agents, deals, opened
         self._list_actions = track != UNLISTED
         self._chats = {agent.name: opened.open_chat(agent) for agent in agents if agent.kind == "endpoint"}
         for agent in agents:
@@ -147,7 +195,7 @@ class MeetingPlayer:
             keep(match, self._play_one(match))
 
         if self._chats:
-            play_at_once(matches, play_one, self.close, self._options.concurrency)
+            play_at_once(matches, play_one, self.close, self._opened.options.concurrency)
         else:
             for match in matches:
                 play_one(match)
@@ -157,7 +205,7 @@ class MeetingPlayer:
         sides: list[Choose | Writer] = []
         for agent, side in zip(self._agents, (match, sit_opposite(match)), strict=True):
             if (chat := self._chats.get(agent.name)) is not None:
-                asked = _Asked(chat, match, self._options.episode_s)
+                asked = _Asked(chat, side, self._opened)
                 sides.append(Writer(match, asked.reply, replies, self._list_actions))
             else:
                 name = agent.spec if agent.checkpoint is None else f"policy:{agent.checkpoint}"
@@ -171,43 +219,55 @@ class MeetingPlayer:
 
 
 class _Asked:
-    """Asks a model behind an endpoint in one episode, and keeps what that costs.
+    """Asks a model behind an endpoint in one episode, and keeps what it says and what that costs.
 
     Args:
         chat: The model.
-        match: The episode.
-        episode_s: Seconds that all its replies may take together; None for upstream's.
+        match: The episode, as the model has it.
+        opened: The options, and what was said before in this deal.
     """
 
-    def __init__(self, chat: Chat, match: Match, episode_s: float | None) -> None:
-        self._chat, self._match = chat, match
+    def __init__(self, chat: Chat, match: Match, opened: Opened) -> None:
+        self._chat, self._match, self._said = chat, match, opened.said
         self._trace = match.task.startswith(TRACE)
-        self._most = EPISODE_S["trace" if self._trace else "game"] if episode_s is None else episode_s
-        self._seconds, self._spent, self._counted = 0.0, Usage(), True
+        most = opened.options.episode_s
+        self._most = EPISODE_S["trace" if self._trace else "game"] if most is None else most
+        self._seconds, self._spent, self._counted, self._number = 0.0, Usage(), True, 0
 
     def reply(self, messages: Sequence[Message]) -> str:
-        """Returns the model's next reply.
+        """Returns the model's next reply: the one that it gave before a stop, or else a new one.
 
         Raises:
             NoReplyError: there is none, and the episode is lost by that.
             EndpointError: the endpoint is away or refuses.
         """
-        began = time.monotonic()
+        key = self._match.place, self._number
+        if (said := self._said.played.get(key)) is None:
+            said = dict(zip(("place", "number"), key, strict=True)) | self._ask(messages)
+            self._said.keep(said)
+        self._number += 1
+        self._seconds += said["seconds"]
+        if said["failed"]:
+            raise NoReplyError(said["text"])
+        self._spent.add(Usage(*(said[name] for name in TOKENS)))
+        self._counted &= said["prompt_tokens"] > 0
+        return str(said["text"])
+
+    def _ask(self, messages: Sequence[Message]) -> Row:
+        began, usage, failed = time.monotonic(), Usage(), True
         try:
             # The others' moves do not count: they could play slowly.
             deadline = began + self._most - self._seconds
             text, usage = self._chat.request_reply(messages, self._match.seed, deadline)
-            self._spent.add(usage)
-            self._counted &= usage.prompt_tokens > 0
-        except TimeoutError as error:
-            raise NoReplyError(f"its replies took {self._most:g} s") from error
+            text, failed = (text if self._trace else visible(text))[:LONGEST_REPLY], False
+        except TimeoutError:
+            text = f"its replies took {self._most:g} s"
         except EndpointError as error:
             if self._chat.classify_failure(error) == LOST:
                 raise
-            raise NoReplyError(str(error)[:LONGEST_ERROR]) from error
-        finally:
-            self._seconds += time.monotonic() - began
-        return (text if self._trace else visible(text))[:LONGEST_REPLY]
+            text = str(error)[:LONGEST_ERROR]
+        tokens = {name: getattr(usage, name) for name in TOKENS}
+        return {"failed": failed, "text": text, **tokens, "seconds": time.monotonic() - began}
 
     @property
     def cost(self) -> dict[str, float]:
@@ -218,13 +278,13 @@ class _Asked:
         return cost
 
 
-def _play_endpoint(list_actions: bool, episode_s: float | None, chat: Chat, match: Match) -> Row:
+def _play_endpoint(list_actions: bool, opened: Opened, chat: Chat, match: Match) -> Row:
     """Plays a match with a model behind an endpoint.
 
     Raises:
-        EndpointError: the endpoint is away or refuses: the deal counts for nothing, and can be played again.
+        EndpointError: the endpoint is away or refuses: the deal is not over, and can be gone on with.
     """
-    asked = _Asked(chat, match, episode_s)
+    asked = _Asked(chat, match, opened)
     return play_by_replies(match, asked.reply, list_actions=list_actions) | {"cost": asked.cost}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from game_gym.backends import Ending, GameTurn
+from game_gym.backends import Ending, GameTurn, LocalBackend
 from game_gym.prompts import render
 from game_gym.spec import State, Variant
 from gamespiel.endpoints.chat import Message
@@ -32,6 +33,13 @@ from task_gym.opponents import make_opponent, opponent_searches
 
 if TYPE_CHECKING:
     import gymnasium as gym
+
+
+DIGITS = 6
+"""Decimal places of the probabilities that are kept; the least has 1 at the last place, as it was not 0."""
+
+RARE = 1e15
+"""One in how many episodes may have probabilities that are too low by chance; no board has 1e7 episodes."""
 
 
 class ReplayError(TaskGymError):
@@ -156,8 +164,14 @@ def check_chances(chances: Sequence[float], options: Sequence[int]) -> None:
     if len(chances) != len(options):
         raise ReplayError(f"chances: {len(chances)} are there, and the agent chose {len(options)} times")
     for number, (chance, count) in enumerate(zip(chances, options, strict=True)):
-        if not chance > 0 or (count == 1 and chance != 1):
+        if not chance >= 10**-DIGITS or round(chance, DIGITS) != chance or (count == 1 and chance != 1):
             raise ReplayError(f"chances: choice {number} among {count} cannot have the probability {chance}")
+    # If an action is drawn among n by its probability c, the mean of 1/(n c) is 1, and so is that of the
+    # product over an episode: it is RARE or more in at most one of RARE (Markov). Half of the last place is
+    # added, because probabilities are rounded.
+    pairs = zip(chances, options, strict=True)
+    if sum(math.log(count * (chance + 10**-DIGITS / 2)) for chance, count in pairs) < -math.log(RARE):
+        raise ReplayError(f"chances: ones as low as these come at most once in {RARE:g} episodes")
 
 
 def replay_match(match: Match, row: Mapping[str, Any], agent: Choose | None, *, search: bool) -> Ending:
@@ -280,18 +294,23 @@ def replay_meeting(
     return record
 
 
-def replay_written(match: Match, row: Mapping[str, Any], entry: Mapping[str, Any]) -> Row:
+def replay_written(match: Match, row: Mapping[str, Any], entry: Mapping[str, Any], *, search: bool) -> Row:
     """Plays a match of a model that was here again, in the environment that read its replies.
 
     Args:
         match: The match.
         row: The record.
         entry: The board's entry of the agent.
+        search: Whether opponents that search do so again.
 
     Raises:
         ReplayError: there are more or fewer replies than the game has turns.
     """
     env = _open_replies(entry["env_type"], tuple(sorted(entry["asking"].items())))
+    if not match.task.startswith(TRACE):
+        game: Any = env.unwrapped
+        make_bot = make_opponent if search else Recorded.read(row).make_bot
+        game._backend = LocalBackend(game.seeding, game.rules, make_bot=make_bot)
     info = env.reset(seed=match.reset[0], options=match.reset[1])[1]
     for number, reply in enumerate(row["replies"]):
         if "result" in info:

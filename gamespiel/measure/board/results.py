@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import combinations
@@ -13,14 +13,21 @@ import numpy as np
 
 from game_gym.exact import OPPONENTS, list_regrets
 from game_gym.task import encode
+from game_gym.transcript import positions
 from gamespiel.measure.board.agents import explain_absence, list_tasks
 from gamespiel.measure.board.benchmark import GAMES, SCALES, TASK_NAMES, TRACE, load_task
 from gamespiel.measure.board.file import TOKENS, Board
-from gamespiel.measure.differences import Column, compare_columns, finish_family, pool_differences
+from gamespiel.measure.differences import (
+    Column,
+    compare_columns,
+    finish_family,
+    pool_differences,
+    share_by_entry,
+)
 from gamespiel.measure.journal import Row
 from gamespiel.measure.means import Estimate, estimate_mean, pool_equally
 from gamespiel.measure.ratings import Meetings, rate, rate_games, rate_meetings
-from task_gym.errors import ArgumentError
+from task_gym.errors import ArgumentError, HistoryError
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "games": GAMES,
@@ -45,7 +52,8 @@ def summarize(board: Board) -> dict[str, Any]:
 
     They follow from the episodes that count. A deal is one value: the mean over its seats and anchors. A deal
     with a fault is left out, and counted. If more than ``MOST_FAULTS`` of an agent's deals have one, its
-    faults are losses: whoever can steer a game into a fault must not gain by it.
+    faults are losses: whoever can steer a game into a fault must not gain by it. In a meeting it is
+    whoever was to move that loses.
     """
     deals = {name: _read_deals(board, name) for name in board.agents}
     results = {kind: _summarize_kind(board, tasks, deals) for kind, tasks in KINDS.items()}
@@ -59,15 +67,29 @@ Deals = dict[str, list[list[Row]]]
 
 
 def _read_deals(board: Board, name: str) -> Deals:
-    """Returns an agent's deals, with faults as losses if they are too many."""
+    """Returns the deals of an agent or a meeting, with faults as losses if they are too many."""
     units = board.list_counted(name)
     faulty = sum(any(row["score"] is None for row in board.played[unit]) for unit in units)
-    loss = {"score": 0.0} if faulty > max(1, MOST_FAULTS * len(units)) else {}
+    counted = faulty > max(1, MOST_FAULTS * len(units))
+    meets = board.entries[name]["kind"] == "meeting"
     deals: Deals = {}
     for unit in units:
-        rows = [row | loss if row["score"] is None else row for row in board.played[unit]]
+        rows = [
+            row | {"score": _score_fault(row) if meets else 0.0} if counted and row["score"] is None else row
+            for row in board.played[unit]
+        ]
         deals.setdefault(unit[1], []).append(rows)
     return deals
+
+
+def _score_fault(row: Row) -> float:
+    """Returns the first agent's score of a meeting that broke: a loss for whoever was to move, if one was."""
+    try:
+        *_, (state, _) = positions(load_task(row["task_id"]).variant, row["history"] or ())
+    except HistoryError:  # a stranger's may be no game: verify says so
+        return 0.5
+    player = int(state.current_player())
+    return float(player != row["seat"]) if player in (0, 1) else 0.5
 
 
 def _summarize_kind(board: Board, tasks: Sequence[str], played: Mapping[str, Deals]) -> dict[str, Any]:
@@ -79,7 +101,8 @@ def _summarize_kind(board: Board, tasks: Sequence[str], played: Mapping[str, Dea
     columns = _make_columns(tasks, {name: played[name] for name in entering})
     agents = {name: _summarize_agent(board, name, tasks, columns, played[name]) for name in entering}
     counted = [name for name in entering if agents[name]["tasks_played"]]
-    return {"agents": agents, "differences": _compare_all(counted, columns)}
+    places = {name: place for place, name in enumerate(board.agents, 1)}
+    return {"agents": agents, "differences": _compare_all(counted, columns, places, played)}
 
 
 def _make_columns(tasks: Sequence[str], played: Mapping[str, Deals]) -> Columns:
@@ -138,7 +161,7 @@ def _summarize_agent(
 def _summarize_meetings(board: Board, played: Mapping[str, Deals]) -> dict[str, Any]:
     """Returns the scores of agents against each other, and the ratings that follow from these.
 
-    A deal is one value: the mean over both seats. Deals with a fault are left out: either could cause it.
+    A deal is one value: the mean over both seats.
 
     Args:
         board: The board.
@@ -146,9 +169,8 @@ def _summarize_meetings(board: Board, played: Mapping[str, Deals]) -> dict[str, 
     """
     pairs, games = {}, dict[str, dict[tuple[str, str], list[float | None]]]()
     for name, entry in board.meetings.items():
-        values: dict[str, list[float | None]] = {}
-        for unit in board.list_counted(name):
-            values.setdefault(unit[1], []).append(_score_deal(board.played[unit]))
+        deals = _read_deals(board, name)
+        values = {task: [_score_deal(rows) for rows in played] for task, played in deals.items()}
         counted = {task: [value for value in scores if value is not None] for task, scores in values.items()}
         estimates = [estimate_mean(scores, BOUNDS) for scores in counted.values() if scores]
         planned = board.rounds * len(board.list_tasks(name))
@@ -201,7 +223,8 @@ def _sum_costs(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Returns seconds per episode, and tokens per episode of those whose tokens were counted."""
     tokens = [cost for cost in costs if all(name in cost for name in TOKENS)]
     means = {name: math.fsum(cost[name] for cost in tokens) / len(tokens) for name in TOKENS if tokens}
-    return means | {"seconds": math.fsum(cost["seconds"] for cost in costs) / len(costs)}
+    seconds = math.fsum(cost["seconds"] for cost in costs) / len(costs)
+    return means | {"seconds": seconds, "episodes": len(costs), "counted": len(tokens)}
 
 
 def _describe(estimate: Estimate) -> dict[str, Any]:
@@ -230,20 +253,38 @@ def _score_anchors(deals: Sequence[Sequence[Row]]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _compare_all(names: Sequence[str], columns: Columns) -> list[dict[str, Any]]:
-    """Returns the paired differences over the tasks that both have; their intervals are right together."""
-    differences, tasks = [], []
+def _compare_all(
+    names: Sequence[str], columns: Columns, places: Mapping[str, int], played: Mapping[str, Deals]
+) -> list[dict[str, Any]]:
+    """Returns the paired differences over the tasks that both have.
+
+    Their intervals are right together, and with those that were read before others entered.
+
+    Args:
+        names: The agents, in the order in which they entered.
+        columns: Their results.
+        places: The number of each among all agents of the board, from 1.
+        played: Their deals.
+    """
+    differences, more, shares = [], list[dict[str, int]](), []
     for first, second in combinations(names, 2):
         singles = [compare_columns(first, second, task, by_agent) for task, by_agent in columns.items()]
         singles = [single for single in singles if single.estimate.deals]
         if singles:
             differences.append(pool_differences(singles))
-            tasks.append(len(singles))
+            more.append(
+                {"tasks": len(singles), "faults": _count_faults(columns, played[first], played[second])}
+            )
+            shares.append(share_by_entry(places[second]))
     keys = ("first", "second", "deals", "difference", "low", "high", "p_value")
-    rows = [one.to_dict() for one in finish_family(differences, anytime=True)]
-    return [
-        {key: row[key] for key in keys} | {"tasks": count} for row, count in zip(rows, tasks, strict=True)
-    ]
+    rows = [one.to_dict() for one in finish_family(differences, anytime=True, shares=shares)]
+    return [{key: row[key] for key in keys} | counts for row, counts in zip(rows, more, strict=True)]
+
+
+def _count_faults(tasks: Iterable[str], one: Deals, other: Deals) -> int:
+    """Returns the deals that two agents played, and that are left out because one of them had a fault."""
+    pairs = (pair for task in tasks for pair in zip(one.get(task, ()), other.get(task, ()), strict=False))
+    return sum(any(_score_deal(rows) is None for rows in pair) for pair in pairs)
 
 
 def _rate(board: Board, name: str, tasks: Sequence[str], deals: Deals) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import multiprocessing
 import os
@@ -39,7 +40,7 @@ from gamespiel.measure.board.file import (
     write_board,
 )
 from gamespiel.measure.board.meetings import describe_meeting, explain_no_meeting, list_meeting_tasks
-from gamespiel.measure.board.players import MeetingPlayer, Opened, make_player, play_deal
+from gamespiel.measure.board.players import MeetingPlayer, Opened, make_player, open_said, play_deal
 from gamespiel.measure.board.prices import check_priced, read_prices
 from gamespiel.measure.board.results import summarize
 from gamespiel.measure.journal import Journal, Row
@@ -117,8 +118,8 @@ def list_versions() -> dict[str, str]:
 def play_board(options: BoardOptions, console: Console | None = None) -> dict[str, Any]:
     """Plays what is missing of a board, and writes its file; returns the board as plain data.
 
-    Every deal is also written to a file beside it as soon as it is over. A kill at any moment loses only the
-    deals under way; the same command goes on.
+    Every deal is also written to a file beside it as soon as it is over, and so is every reply of an endpoint
+    in a deal under way. The same command goes on after a kill at any moment, and asks nobody a second time.
 
     Raises:
         TaskGymError: the agents, the deals or the file are not as asked, or an endpoint is away.
@@ -257,9 +258,21 @@ def _play(
     for done, (unit, rows) in enumerate(played, 1):
         journal.keep({"unit": list(unit), "rows": rows})
         board.played[unit] = rows
+        _find_said(board, unit, options.path).unlink(missing_ok=True)
         if time.monotonic() - spoke > EVERY:
             spoke = time.monotonic()
             print_plain(console, f"  {done:,} of {len(missing):,} deals: {unit[0]}, {unit[1]}")
+
+
+def _find_said(board: Board, unit: Unit, path: Path) -> Path:
+    """Returns the file of what endpoints say in a deal, which is there until the deal is over.
+
+    Its name follows from all that is played: other deals, tracks and models of the same name have others.
+    """
+    entry = board.entries[unit[0]]
+    pair = [board.entries[entry[key]] for key in ("agent", "rival")] if entry["kind"] == "meeting" else []
+    question = json.dumps([describe_head(board), entry, *pair, *unit[1:]], sort_keys=True)
+    return path.with_name(f"{path.name}.{sha256(question.encode()).hexdigest()[:16]}.begun")
 
 
 def _limit_units(units: Sequence[Unit], board: Board, options: BoardOptions) -> Iterator[Unit]:
@@ -282,7 +295,7 @@ class _Players:
 
     def __init__(self, options: BoardOptions, entries: Entries) -> None:
         self._board = Board(parse_deals(options.deals), options.track, options.rounds, entries)
-        self._opened = Opened(options)
+        self._opened, self._path = Opened(options), options.path
         self._agents = {agent.name: agent for agent in read_agents(options.agents, options.track)}
         self._players: dict[str, MatchPlayer] = {}
 
@@ -290,6 +303,7 @@ class _Players:
         """Returns the records of a unit, in the order of its matches."""
         if unit[0] not in self._players:
             self._players[unit[0]] = self._make_player(unit[0])
+        self._opened.said = open_said(_find_said(self._board, unit, self._path))
         return play_deal(self._players[unit[0]], self._board.list_matches(unit))
 
     def _make_player(self, name: str) -> MatchPlayer:

@@ -24,10 +24,20 @@ NOTE = (
 """Printed below the tables."""
 
 COST_NOTE = (
-    "cost: tokens of prompts and of replies as the endpoint counted them, and seconds until its replies "
-    "came, further tries included."
+    "cost: tokens of prompts and of replies, mean over the episodes in which the endpoint counted them, and "
+    "seconds until its replies came, further tries included."
 )
 """Printed if there are costs."""
+
+DIFFERENCES_NOTE = (
+    "paired differences: mean score of the first less that of the second on the same deals, over the tasks "
+    "that both entered, each with the same weight. Their intervals are right together with 95%, however "
+    "often the board is read. left out: deals in which one of the two had a fault."
+)
+"""Printed if there are differences."""
+
+MOST_DIFFERENCES = 30
+"""The most pairs whose differences a terminal shows if they are not clear."""
 
 
 def print_board(console: Console, data: Mapping[str, Any], prices: Prices) -> None:
@@ -45,12 +55,12 @@ def print_board(console: Console, data: Mapping[str, Any], prices: Prices) -> No
             for name in order_agents(part):
                 table.add_row(Text(labels[name]), *describe_agent(part, name, prices))
             console.print(table)
-        for head, rows, title in list_meeting_tables(part):
-            table = Grid(head[0], head[1:], title, padding=1, least=20)
-            for first, *cells in rows:
-                table.add_row(Text(first), *cells)
-            console.print(table)
+        for head, rows, title in list_meeting_tables(part, labels):
+            _print_rows(console, head, rows, title)
+        _print_differences(console, part["differences"], labels)
     console.print(Text(NOTE))
+    if any(part["differences"] for part in data["results"].values()):
+        console.print(Text(DIFFERENCES_NOTE))
     if any(has_any(part, "cost") for part in data["results"].values()):
         console.print(Text(COST_NOTE))
 
@@ -59,33 +69,83 @@ Rows = list[tuple[str, ...]]
 """The cells of a table's rows."""
 
 
-def list_meeting_tables(part: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Rows, str]]:
+def _print_rows(console: Console, head: Sequence[str], rows: Rows, title: str) -> None:
+    table = Grid(head[0], head[1:], title, padding=1, least=16)
+    for first, *cells in rows:
+        table.add_row(Text(first), *cells)
+    console.print(table)
+
+
+def _print_differences(
+    console: Console, differences: Sequence[Mapping[str, Any]], labels: Mapping[str, str]
+) -> None:
+    """Prints paired differences; of very many only those whose interval excludes 0."""
+    shown = differences
+    if len(differences) > MOST_DIFFERENCES:
+        shown = [row for row in differences if row["low"] > 0 or row["high"] < 0]
+    if shown:
+        _print_rows(console, DIFFERENCES_HEAD, list_differences(shown, labels), "paired differences")
+    if others := len(differences) - len(shown):
+        console.print(Text(f"paired differences that are not clear: {others:,}; --html shows them"))
+
+
+DIFFERENCES_HEAD = ("pair", "difference", "interval", "p", "tasks", "deals", "left\nout")
+"""The heads of the columns of paired differences."""
+
+
+def list_differences(differences: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Rows:
+    """Returns the cells of paired differences, under ``DIFFERENCES_HEAD``."""
+    return [
+        (
+            f"{labels[row['first']]}\n- {labels[row['second']]}",
+            f"{row['difference']:+.3f}",
+            f"{row['low']:+.3f} … {row['high']:+.3f}",
+            "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}",
+            str(row["tasks"]),
+            str(row["deals"]),
+            str(row["faults"]),
+        )
+        for row in differences
+    ]
+
+
+def list_meeting_tables(
+    part: Mapping[str, Any], labels: Mapping[str, str]
+) -> Iterator[tuple[tuple[str, ...], Rows, str]]:
     """Yields heads, rows and titles of the tables of agents that met each other, if any did."""
     meetings = part.get("meetings", {"pairs": {}, "ratings": {}})
-    if not any("score" in pair for pair in meetings["pairs"].values()):
-        return
     ratings = sorted(meetings["ratings"].items(), key=lambda item: -item[1]["points"])
     rows: Rows = []
     for name, rating in ratings:
         anchored = part["agents"][name].get("rating")
-        rows.append((name, *format_rating(rating), format_rating(anchored)[0]))
-    yield ("agent", "rating", "95%", "against\nanchors"), rows, "ratings from meetings"
+        rows.append((labels[name], *format_rating(rating), format_rating(anchored)[0]))
+    if rows:
+        yield ("agent", "rating", "95%", "against\nanchors"), rows, "ratings from meetings"
     pairs: Rows = []
     for name, pair in meetings["pairs"].items():
+        if not pair["deals"] and not pair["faults"]:  # not played yet
+            continue
+        left = f"\n{pair['missing']} missing" if pair["missing"] else ""
+        faults = f"\n{pair['faults']} faults" if pair["faults"] else ""
+        score, interval = "-", "-"
         if "score" in pair:
-            left = f"\n{pair['missing']} missing" if pair["missing"] else ""
-            faults = f"\n{pair['faults']} faults" if pair["faults"] else ""
-            interval = f"{pair['low']:.2f} … {pair['high']:.2f}"
-            pairs.append(
-                (name, f"{pair['score']:.3f}", interval, f"{pair['tasks']}", f"{pair['deals']}{left}{faults}")
-            )
-    yield ("meeting", "score of\nthe first", "95%", "games", "deals"), pairs, "meetings"
+            score, interval = f"{pair['score']:.3f}", f"{pair['low']:.2f} … {pair['high']:.2f}"
+        pairs.append((labels[name], score, interval, f"{pair['tasks']}", f"{pair['deals']}{left}{faults}"))
+    if pairs:
+        yield ("meeting", "score of\nthe first", "95%", "games", "deals"), pairs, "meetings"
 
 
 def list_labels(data: Mapping[str, Any]) -> dict[str, str]:
-    """Returns what tables call each agent: its name and, if it is another, what it is."""
-    pairs = [(entry["name"], entry["agent"]) for entry in data["agents"] if entry["kind"] != "meeting"]
-    return {name: name if agent == name else f"{name} = {agent}" for name, agent in pairs}
+    """Returns what tables call each agent: its name and, if it is another, what it is; of meetings both."""
+    labels: dict[str, str] = {}
+    for entry in data["agents"]:
+        name, agent = entry["name"], entry["agent"]
+        if entry["kind"] == "meeting":  # comes after both
+            labels[name] = f"{labels[agent]}\nvs {labels[entry['rival']]}"
+        else:
+            kind = " (checkpoint)" if entry["kind"] == "checkpoint" else ""  # else its prefix says the kind
+            labels[name] = (name if agent == name else f"{name} = {agent}") + kind
+    return labels
 
 
 def order_agents(part: Mapping[str, Any]) -> list[str]:
@@ -98,11 +158,15 @@ def order_agents(part: Mapping[str, Any]) -> list[str]:
 
 
 def format_rating(rating: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Returns a rating and its interval; "-" for what is not there."""
+    """Returns a rating and its interval, which can have one end; "-" for what is not there."""
     if rating is None:
         return "-", "-"
-    low, high = rating["low"], rating["high"]
-    return f"{rating['points']:+.0f}", "-" if low is None else f"{low:+.0f} … {high:+.0f}"
+    low, high = (None if end is None else f"{end:+.0f}" for end in (rating["low"], rating["high"]))
+    if low is None:
+        interval = "-" if high is None else f"to {high}"
+    else:
+        interval = f"from {low}" if high is None else f"{low} … {high}"
+    return f"{rating['points']:+.0f}", interval
 
 
 def list_columns(part: Mapping[str, Any]) -> tuple[str, ...]:
@@ -148,7 +212,10 @@ def _describe_cost(cost: Mapping[str, float] | None, price: tuple[float, float] 
     if cost is None:
         return "-"
     tokens = [cost[name] for name in TOKENS if name in cost]
-    words = [f"{' + '.join(map(_shorten, tokens)) or '?'} tokens", f"{_shorten(cost['seconds'])} s"]
+    words = [f"{' + '.join(map(_shorten, tokens)) or '?'} tokens"]
+    if cost["counted"] < cost["episodes"]:
+        words.append(f"counted in {cost['counted']:,} of {cost['episodes']:,}")
+    words.append(f"{_shorten(cost['seconds'])} s")
     if price is not None:
         dollars = sum(count * each for count, each in zip(tokens, price, strict=False)) / 1e6
         words.append(f"{_shorten(dollars) if tokens else '?'} dollars")

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from rich.console import Console
 
 from gamespiel.errors import ConfigError, InvalidValueError
 from gamespiel.measure.board.agents import explain_entry
-from gamespiel.measure.board.benchmark import parse_deals
+from gamespiel.measure.board.benchmark import MEETING_GAMES, parse_deals
 from gamespiel.measure.board.file import (
     Board,
     digest_episodes,
@@ -25,6 +25,7 @@ from gamespiel.measure.board.file import (
     seal,
 )
 from gamespiel.measure.board.jobs import Job, run_jobs
+from gamespiel.measure.board.meetings import explain_no_meeting
 from gamespiel.measure.board.replays import find_first_difference
 from gamespiel.measure.board.results import MOST_FAULTS, summarize
 from gamespiel.measure.board.run import list_versions
@@ -95,6 +96,8 @@ def verify_board(
     console = console or make_console()
     if not 1 <= processes <= 256:
         raise InvalidValueError(f"--processes must be 1 … 256, not {processes}")
+    if seed is not None and seed < 0:
+        raise InvalidValueError(f"--seed must be at least 0, not {seed}")
     agents = []
     if models:  # errors now, and not after everything was played again
         from gamespiel.measure.board.model_replay import read_models, replay_models  # loads PyTorch
@@ -137,9 +140,7 @@ def inspect_board(
     jobs: list[Job] = []
     for number, entry in enumerate(data["agents"]):
         jobs += _check_agent(board, entry, f"agents.{number} {quote(entry['name'])}", report)
-    met = {name for entry in board.meetings.values() for name in (entry["agent"], entry["rival"])}
-    if absent := len(met) * (len(met) - 1) // 2 - len(board.meetings):
-        report.notes.append(f"{absent:,} pairs of the agents that meet did not meet, or were taken away")
+    _note_meetings(board, report)
     _note_versions(data["versions"], report)
     replay_jobs(jobs, board, quick, processes, report, console)
     if not any("address" in line for line in report.findings):
@@ -256,6 +257,21 @@ def _note_agent(board: Board, about: Mapping[str, Any], where: str, report: Repo
         )
 
 
+def _note_meetings(board: Board, report: Report) -> None:
+    """Notes how many of the agents that can meet did not: a file does not say who was to meet whom."""
+    enters = [
+        {task for task in board.list_tasks(name) if task in MEETING_GAMES}
+        for name, entry in board.agents.items()
+        if not explain_no_meeting(entry, board.track)
+    ]
+    pairs = sum(bool(ours & theirs) for ours, theirs in combinations(enters, 2))
+    if (absent := pairs - len(board.meetings)) > 0:
+        report.notes.append(
+            f"{absent:,} of {pairs:,} pairs of agents that can meet have no meeting: they did not meet, or "
+            "it was taken away"
+        )
+
+
 def _note_versions(written: Mapping[str, str], report: Report) -> None:
     here = list_versions()
     for name in ("open_spiel", "python", "numpy", "anchors"):
@@ -291,11 +307,12 @@ def replay_jobs(
             spoke = time.monotonic()
             console.print(f"  {number:,} of {len(jobs):,} episodes", markup=False)
     report.findings += [problem for _, problem in sorted(problems.items())]
-    faults = Counter(job.entry["name"] for job in jobs if job.row["result"] == "fault")
-    for name, count in faults.items():
+    faults = Counter((job.entry["name"], bool(job.pair)) for job in jobs if job.row["result"] == "fault")
+    for (name, meeting), count in faults.items():
+        loser = " of the agent that was to move" if meeting else ""
         report.notes.append(
-            f"{quote(name)}: {count:,} episodes were faults; their deals are left out, or they are losses if "
-            f"that were more than {MOST_FAULTS:.0%} of the agent's"
+            f"{quote(name)}: {count:,} episodes were faults; their deals are left out, or if these are more "
+            f"than one and more than {MOST_FAULTS:.0%} of all, its faults are losses{loser}"
         )
     if quick and any(job.searches for job in jobs):
         report.notes.append(
@@ -320,9 +337,6 @@ def _diff(written: Any, truth: Any, where: str) -> Iterator[str]:
 
 
 def _is_same(written: Any, truth: Any) -> bool:
-    numbers = all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in (written, truth)
-    )
-    if numbers:
+    if isinstance(written, float) and isinstance(truth, float):
         return bool(abs(written - truth) <= TOLERANCE * max(1.0, abs(truth)))
     return type(written) is type(truth) and bool(written == truth)

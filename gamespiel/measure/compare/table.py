@@ -13,10 +13,10 @@ from gamespiel.report.tables import Grid
 
 NOTE = (
     "difference: mean of the paired differences, deal by deal; a deal is one seed of one task, from all of "
-    "its seats, and counts once. exact: nothing was sampled. The intervals are right together with 95%, and "
-    "p is adjusted by Holm for all rows. saved: deals that plain scores would need, over those that the "
-    "estimates without known luck (AIVAT) need. needed: deals of each game with which a difference of "
-    "{detect:g} would be found with 80%."
+    "its seats, and counts once. exact: nothing was sampled. The intervals of differences are right together "
+    "with 95%, that of each score by itself, and p is adjusted by Holm for all rows. saved: deals that plain "
+    "scores would need, over those that the estimates without known luck (AIVAT) need. needed: deals of each "
+    "game with which a difference of {detect:g} would be found with 80%."
 )
 """Printed below the differences."""
 

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from gamespiel.config import InvalidValueError
-from gamespiel.measure.differences import Column, adjust_by_holm, compare_all, share_confidence
+from gamespiel.measure.differences import (
+    Column,
+    adjust_by_holm,
+    compare_all,
+    finish_family,
+    share_by_entry,
+    share_confidence,
+)
 from gamespiel.measure.means import (
     Estimate,
     count_deals,
@@ -94,6 +101,18 @@ def test_holm_by_hand() -> None:
     assert share_confidence(0.95, 10) == pytest.approx(0.995) and share_confidence(0.95, 0) == 0.95
 
 
+def test_whoever_enters_later_takes_nothing_from_the_pairs_before() -> None:
+    assert [share_by_entry(place) for place in (2, 3, 4)] == pytest.approx([1 / 2, 1 / 12, 1 / 36])
+    # The sum telescopes: 1/(place - 1) - 1/place for all pairs of a place.
+    assert sum((place - 1) * share_by_entry(place) for place in range(2, 1001)) == pytest.approx(1 - 1 / 1000)
+    values = tuple([1.0, 0.0, 1.0, 1.0] * 10)
+    columns = {"hex": {name: Column(values, values, (0.0, 1.0)) for name in "abc"}}
+    pairs = compare_all("abc", columns, detect=0.05, anytime=True)
+    finished = finish_family(pairs, anytime=True, shares=[1 / 2, 1 / 12, 1 / 12])
+    assert (finished[0].low, finished[0].high) == pairs[0].estimate.interval(0.975, planned=False)
+    assert (finished[2].low, finished[2].high) == pairs[2].estimate.interval(1 - 0.05 / 12, planned=False)
+
+
 @pytest.mark.parametrize(("difference", "games"), [(0.2, 1), (0.05, 8)])
 def test_the_deals_for_a_difference_find_it_in_four_of_five(difference: float, games: int) -> None:
     generator = np.random.default_rng(5)
@@ -147,6 +166,16 @@ def test_games_count_equally_and_deals_are_drawn_whole() -> None:
     assert rating == rate_games([Scale((0.0,))] * 2, [np.concatenate([won, lost]), even], counts, seed=0)
     assert rate_games([Scale((0.0,))], [won[:1]], [won[:1]], seed=0).low is None  # one deal
     assert rate_games([Scale((0.0,))], [won], [won], seed=0).low is None  # all are equal
+
+
+@pytest.mark.parametrize("games", [9, 10])
+def test_who_wins_all_of_a_game_may_be_stronger_by_any_number_of_points(games: int) -> None:
+    """One of nine games is more than a tenth of them, one of ten is not; and so for games that are lost."""
+    mixed, won, count = np.array([[1.0], [0.0], [1.0]]), np.ones((3, 1)), np.ones((3, 1))
+    others, counts, scales = [mixed] * (games - 1), [count] * games, [Scale((0.0,))] * games
+    above, below = (rate_games(scales, [*others, last], counts, seed=0) for last in (won, 1 - won))
+    assert above.low is not None and below.high is not None
+    assert (above.high is None) == (below.low is None) == (games == 9)
 
 
 def test_ratings_from_meetings_expect_the_sums_of_scores_together() -> None:

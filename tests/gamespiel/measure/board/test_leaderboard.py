@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
+import sys
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +19,13 @@ from game_gym.games import TABLE
 from gamespiel.cli import main
 from gamespiel.errors import InvalidValueError
 from gamespiel.measure.board import benchmark
-from gamespiel.measure.board.agents import describe, list_tasks, read_agents
+from gamespiel.measure.board.agents import (
+    describe,
+    explain_entry,
+    find_wrong_name,
+    list_tasks,
+    read_agents,
+)
 from gamespiel.measure.board.benchmark import (
     ANCHORS,
     GAMES,
@@ -33,10 +42,11 @@ from gamespiel.measure.board.benchmark import (
 from gamespiel.measure.board.file import BoardError, load_board, lock_board
 from gamespiel.measure.board.results import summarize
 from gamespiel.measure.board.run import BoardOptions
-from gamespiel.measure.board.table import list_labels
+from gamespiel.measure.board.table import describe_agent, format_rating, list_labels, print_board
 from gamespiel.measure.board.verification import inspect_board
 from gamespiel.replay.board_page import make_record, render_tables, write_board_page
 from gamespiel.replay.page import describe_record
+from gamespiel.report.console import make_console
 from gamespiel.tracks import MASKED
 from tests.gamespiel.measure.board.conftest import AGENTS, LATER, find_rows, forge, play, read, shrink
 from trace_gym.programs.builtin import split
@@ -54,6 +64,10 @@ def test_deals_follow_from_their_name_by_sha_256_and_never_change() -> None:
         assert match.seed == int.from_bytes(digest[:8], "big") % (2**32 - 200)
         # leduc_poker has index 2 in the table.
         assert match.task_id == 200_000_000 + int.from_bytes(digest[8:16], "big") % 100_000_000
+        # Levels are drawn too. In turn, a mean over deals would be another one after each.
+        digest = sha256(f"gamespiel-1/{name}/deal/trace/strings/4".encode()).digest()
+        task = split(DealSet(name).list_matches("trace/strings", 4)[0].task_id)
+        assert task == ("strings", 1 + int.from_bytes(digest[16:24], "big") % 10)
 
 
 def test_every_seat_meets_every_anchor_on_the_same_deal() -> None:
@@ -65,9 +79,6 @@ def test_every_seat_meets_every_anchor_on_the_same_deal() -> None:
         "first"
     ] * 2
     assert [match.opponent for match in DealSet().list_matches("2048", 0)] == ["none"]
-    # The first ten deals of a family have all levels.
-    tasks = [split(DealSet().list_matches("trace/strings", deal)[0].task_id) for deal in range(10)]
-    assert tasks == [("strings", level) for level in range(1, 11)]
 
 
 def test_a_part_of_a_budget_is_that_part_of_its_rollouts() -> None:
@@ -112,12 +123,78 @@ def test_deals_have_a_date_and_a_hash() -> None:
             r"the name 'openai:.u043c@.*, allowed: printable",
         ),
         (["openai:m@http://127.0.0.1:1/v1"], "masked", "writes replies"),
+        (
+            ["openai:a = b@http://127.0.0.1:1/v1"],
+            "unmasked",
+            "has the name 'openai:a = b.*ASCII, no ' = '",
+        ),
+        (
+            ["m=openai:a  b@http://127.0.0.1:1/v1"],
+            "unmasked",
+            "'m': agent 'openai:a  b.*no two spaces in a row",
+        ),
         (["model:tyni"], "masked", "did you mean 'tiny'"),
     ],
 )
 def test_agents_that_are_none(names: list[str], track: str, said: str) -> None:
     with pytest.raises(InvalidValueError, match=said):
         read_agents(names, track)
+
+
+MODEL = {"track": MASKED, "env_type": "trace", "model": "tiny"} | {
+    "asking": {"answer": "name", "decode": "choice", "think": False}
+}
+CHECKPOINT = MODEL | {"kind": "checkpoint", "checkpoint": "step-1", "sha256": "0"}
+ENDPOINT = {"kind": "endpoint", "track": "unmasked"}
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"kind": "baseline", "track": None, "agent": "mcts/10"}, ""),
+        (
+            {"kind": "baseline", "track": None, "agent": "model:tiny"},
+            "is no baseline, allowed: random, first and",
+        ),
+        (MODEL | {"kind": "model", "agent": "model:later_2.5-1b"}, ""),
+        (MODEL | {"kind": "model", "agent": "mcts"}, "agent 'mcts' is no model, allowed: model:PRESET"),
+        (MODEL | {"kind": "model", "agent": "model:a b"}, "is no model"),
+        (MODEL | {"kind": "model", "agent": "openai:gpt-5@https://h/v1"}, "is no model"),
+        (CHECKPOINT | {"agent": "runs/tiny"}, ""),
+        (CHECKPOINT | {"agent": "ismcts:50x2"}, "is no checkpoint, allowed: the place of a run"),
+        (CHECKPOINT | {"agent": "first"}, "is no checkpoint"),
+        (CHECKPOINT | {"agent": "model:tiny"}, "is no checkpoint"),
+        (CHECKPOINT | {"agent": "openai:gpt-5@https://h/v1"}, "is no checkpoint"),
+        (ENDPOINT | {"agent": "openai:gpt-5@https://h/v1"}, ""),
+        (ENDPOINT | {"agent": "gpt-5@https://h/v1"}, "is no endpoint, allowed: openai:MODEL@URL"),
+        (ENDPOINT | {"agent": "openai:gpt-5"}, "is no endpoint"),
+        (
+            CHECKPOINT | {"agent": "runs/\u202etiny"},
+            r"agent 'runs/\u202etiny', allowed: printable characters",
+        ),
+        (CHECKPOINT | {"agent": "runs/a", "model": "a\u200b"}, r"model 'a\u200b', allowed: printable"),
+        (CHECKPOINT | {"agent": "runs/a", "checkpoint": "a\nb"}, r"checkpoint 'a\nb', allowed: printable"),
+        (CHECKPOINT | {"agent": "runs/a = mcts"}, "allowed: no ' = '"),
+        (CHECKPOINT | {"agent": "runs/a vs mcts"}, "no ' vs '"),
+        (CHECKPOINT | {"agent": "runs/a  mcts"}, "no two spaces in a row"),
+        (
+            CHECKPOINT | {"agent": "runs/a", "name": "my policy"},
+            "the name 'my policy', allowed: 'runs/a', or 1 to",
+        ),
+        (CHECKPOINT | {"agent": "my runs/a", "name": "my runs/a"}, ""),
+    ],
+)
+def test_no_agent_of_a_file_passes_for_another(about: dict[str, Any], said: str) -> None:
+    found = explain_entry({"name": "x"} | about, about["track"] or MASKED)
+    assert said in found and bool(said) == bool(found)
+
+
+def test_names_of_a_board_have_spaces_only_between_words() -> None:
+    assert find_wrong_name(["a", "my runs/b", "a vs my runs/b"]) == ""
+    for name in (" ", " a", "a ", "a  b", "gpt-5 = openai:gpt-5@https://h/v1"):
+        assert find_wrong_name(["a", name]).startswith(
+            f"the name {name!r}, allowed: printable ASCII, no ' = '"
+        )
 
 
 # -- boards that are played --------------------------------------------------------------------------------
@@ -272,6 +349,17 @@ def test_the_command_plays_and_shows(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["leaderboard", "--board", "b.json", "--agents", "random", "--html", "b.txt"]) == 2
 
 
+def test_the_page_is_written_though_nobody_reads_the_tables(
+    board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as output, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", output)
+        assert main(["leaderboard", "--board", str(board), "--html", str(tmp_path / "page.html")]) == 0
+    assert (tmp_path / "page.html").exists()
+
+
 def test_agents_meet_on_the_deals_of_the_board(
     small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,7 +384,17 @@ def test_agents_meet_on_the_deals_of_the_board(
     assert scores["one vs two"] == 0.5 and scores["one vs mcts:4"] == scores["two vs mcts:4"]
     games = {name: rating["games"] for name, rating in meetings["ratings"].items()}
     assert games == {"one": 2, "two": 2, "mcts:4": 1}
-    assert "one vs two" in render_tables(data, {})
+    tables = render_tables(data, {})
+    # Two faults are more than one and than 5%: whoever was to move has lost. Seat 0 begins in goofspiel's
+    # empty history with seat 1, at once; in leduc_poker after two cards.
+    broken = load_board(path)
+    for unit in broken.list_counted("one vs two"):
+        for row in broken.played[unit]:
+            cards = row["history"][:2] if unit[1] == "leduc_poker" else []
+            row |= {"score": None, "result": "fault", "returns": None, "history": cards}
+    pair = summarize(broken)["games"]["meetings"]["pairs"]["one vs two"]
+    assert (pair["score"], pair["faults"], pair["deals"]) == (0.5, 8, 4)
+    assert "<td>one = first\nvs two = first</td>" in tables and "<td>one = first\n- mcts:4</td>" in tables
     for most in (1, 37, None):
         play(parts, *agents, meetings=True, rounds=2, games=most)
         assert inspect_board(parts).findings == []
@@ -317,10 +415,14 @@ def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:
         crowd.played |= {
             (f"twin{number}", *unit[1:]): rows for unit, rows in alone.played.items() if unit[0] == "first"
         }
-    few, many = (summarize(one)["games"]["agents"] for one in (alone, crowd))
+    parts = [summarize(one)["games"] for one in (alone, crowd)]
+    few, many = (part["agents"] for part in parts)
     assert {name: many[name]["rating"] for name in AGENTS} == {name: few[name]["rating"] for name in AGENTS}
     assert few["mcts:4"]["rating"]["games"] == 1 and many["twin19"]["rating"]["games"] == 2
     assert summarize(alone)["traces"]["agents"]["first"]["rating"] is None  # where nobody plays against it
+    # Nor do differences, which were right together with all that were read before.
+    early, late = (part["differences"] for part in parts)
+    assert len(early) == 3 and all(one in late for one in early)
 
 
 def test_faults_above_a_small_share_are_losses(board: Path) -> None:
@@ -345,10 +447,109 @@ def test_moves_are_compared_with_the_best_ones(board: Path) -> None:
         assert regret == {"mean": pytest.approx(sum(losses) / len(losses)), "moves": len(losses)}
 
 
-def test_tables_show_what_plays_under_a_name(board: Path) -> None:
-    data = read(board)
+def test_tables_show_what_plays_under_a_name(board: Path, tmp_path: Path) -> None:
+    data, html = read(board), tmp_path / "page.html"
     data["agents"][0] |= {"name": "gpt-9", "agent": "random"}
-    assert "gpt-9 = random" in list_labels(data).values() and "first" in list_labels(data).values()
+    data["agents"][2]["kind"] = "checkpoint"
+    labels = ["gpt-9 = random", "first", "mcts:4 (checkpoint)"]
+    assert list(list_labels(data).values()) == labels
+    for part in data["results"].values():
+        part["agents"]["gpt-9"] = part["agents"].pop("random")
+        for row in part["differences"]:
+            row |= {"first": "gpt-9"} if row["first"] == "random" else {}
+    write_board_page(data, html, {})
+    reader, games = read_page(html)
+    assert {game["player"] for game in games} == set(labels)
+    # Games and traces each have scores, scores by task and scores against each opponent, and two pairs of it.
+    assert reader.texts.count("gpt-9 = random") == 2 * 3 and "gpt-9" not in reader.texts
+    assert reader.texts.count("gpt-9 = random\n- mcts:4 (checkpoint)") == 1  # a search enters no traces
+
+
+def make_board(*differences: dict[str, Any], **part: Any) -> dict[str, Any]:
+    """Returns what tables show of a board: three agents, of which the first two met, and results of games."""
+    agents = [
+        {"name": "talk", "agent": "openai:gpt-5@https://api.openai.com/v1", "kind": "endpoint"},
+        {"name": "random", "agent": "random", "kind": "baseline"},
+        {"name": "own", "agent": "runs/tiny", "kind": "checkpoint"},
+        {"name": "talk vs random", "agent": "talk", "rival": "random", "kind": "meeting"},
+    ]
+    shared = {"first": "talk", "second": "own", "difference": 0.25, "low": -0.5, "high": 0.75, "p_value": 1.0}
+    rows = [shared | {"tasks": 22, "deals": 64, "faults": 3} | row for row in differences]
+    games = {"agents": {}, "differences": rows} | part
+    return {"agents": agents, "track": MASKED, "deals": "fixed", "results": {"games": games}}
+
+
+def show(data: dict[str, Any], width: int) -> list[str]:
+    """Returns the lines of a board's tables, without spaces at their ends, before the note."""
+    output = io.StringIO()
+    print_board(make_console(width=width, file=output), data, {})
+    text = output.getvalue()
+    lines = [line.rstrip() for line in text[: text.index("score: mean")].splitlines()]
+    assert all(len(line) <= width for line in lines)
+    return lines
+
+
+def test_a_terminal_shows_paired_differences() -> None:
+    sure = {"first": "own", "second": "random", "low": 0.125, "p_value": 0.0001}
+    data = make_board({}, sure)
+    assert show(data, 80) == [
+        "paired differences",
+        " " * 76 + "left",
+        "pair                    difference         interval        p  tasks  deals   out",
+        "─" * 80,
+        "talk =                      +0.250  -0.500 … +0.750    1.000     22     64     3",
+        "openai:gpt-5@https://a",
+        "pi.openai.com/v1",
+        "- own = runs/tiny",
+        "(checkpoint)",
+        "own = runs/tiny             +0.250  +0.125 … +0.750  < 0.001     22     64     3",
+        "(checkpoint)",
+        "- random",
+    ]
+    narrow = show(data, 60)
+    assert "own = runs/tiny             +0.250  +0.125 … +0.750  < 0.001" in narrow
+    assert narrow[-1] == "left out at 60 columns: tasks, deals, left out"
+
+
+def test_of_very_many_differences_a_terminal_shows_the_clear_ones() -> None:
+    clear = [{"low": 0.125}, {"difference": -0.25, "low": -0.5, "high": -0.125}]
+    few, many = (show(make_board(*clear, *[{}] * count), 80) for count in (28, 29))
+    assert sum("-0.500 … +0.750" in line for line in few) == 28
+    assert [line[30:54] for line in many if "0.250" in line] == [
+        "+0.250  +0.125 … +0.750 ",
+        "-0.250  -0.500 … -0.125 ",
+    ]
+    assert many[-1] == "paired differences that are not clear: 29; --html shows them"
+
+
+def test_a_meeting_of_faults_alone_is_shown() -> None:
+    def show_pair(**pair: int) -> list[str]:
+        pairs = {"talk vs random": {"tasks": 0, "deals": 0, "faults": 0, "missing": 0} | pair}
+        return show(make_board(meetings={"pairs": pairs, "ratings": {}}), 60)
+
+    assert show_pair(faults=4)[4:] == [
+        "talk =                               -    -      0         0",
+        "openai:gpt-5@https://api.op                         4 faults",
+        "enai.com/v1",
+        "vs random",
+    ]
+    assert show_pair(missing=2) == []  # not played yet
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "interval"),
+    [(-20.0, 80.4, "-20 … +80"), (812.0, None, "from +812"), (None, -80.0, "to -80"), (None, None, "-")],
+)
+def test_a_rating_can_have_one_end(low: float | None, high: float | None, interval: str) -> None:
+    assert format_rating({"points": 30.0, "low": low, "high": high}) == ("+30", interval)
+
+
+def test_costs_say_in_how_many_episodes_tokens_were_counted(board: Path) -> None:
+    part = read(board)["results"]["games"]
+    cost = {"prompt_tokens": 1200.0, "completion_tokens": 30.0, "seconds": 2.5, "episodes": 8}
+    for counted, said in ((8, ""), (3, "counted in 3 of 8\n")):
+        part["agents"]["first"]["cost"] = cost | {"counted": counted}
+        assert describe_agent(part, "first", {})[-1] == f"1.2k + 30 tokens\n{said}2.5 s"
 
 
 def test_every_game_of_several_players_has_a_scale() -> None:
@@ -366,7 +567,7 @@ def test_every_game_of_several_players_has_a_scale() -> None:
 # -- the page: it has everything, it loads nothing, and no text of a file becomes a script -----------------
 
 
-EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">%DATA% %SCRIPT% \' " &'
+EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">\u202e\x1b%DATA% %SCRIPT% \' " &'
 
 
 class Reader(HTMLParser):
@@ -425,8 +626,9 @@ def test_no_text_of_a_file_becomes_a_script(board: Path, tmp_path: Path) -> None
     expected, games = read_page(plain)
     reader, shown = read_page(forged)
     assert sorted(reader.tags) == sorted(expected.tags) and set(reader.attributes) == set(expected.attributes)
-    assert EVIL in "".join(reader.texts) and len(shown) == len(games)
-    assert any(game["player"] == EVIL for game in shown)
+    seen = EVIL.replace("\u202e\x1b", r"\u202e\x1b")
+    assert seen in "".join(reader.texts) and len(shown) == len(games)
+    assert any(game["player"] == seen for game in shown) and "\u202e" not in forged.read_text("utf-8")
     assert "<img" not in render_tables(changed, {})
 
 
@@ -439,3 +641,10 @@ def test_replies_that_were_refused_are_turns_of_their_own(board: Path) -> None:
     told = describe_record(make_record({**row, "replies": replies}, "me", "unmasked"))
     assert [turn["action"] for turn in told["turns"]] == [None, *actions]
     assert [turn["answer"] for turn in told["turns"]] == replies
+
+
+@pytest.mark.parametrize("history", [[], None])
+def test_a_trace_without_a_choice_is_shown(board: Path, history: list[int] | None) -> None:
+    row = find_rows(read(board), 0, "trace/strings")[0]
+    (turn,) = describe_record(make_record({**row, "history": history}, "me", "masked"))["turns"]
+    assert (turn["action"], turn["answer"]) == (None, "")

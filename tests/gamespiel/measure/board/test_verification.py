@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from game_gym.backends import Ending, GameTurn, LocalBackend
+from game_gym.opponents.mcts import MctsOpponent
 from gamespiel.cli import main
 from gamespiel.endpoints.chat import EndpointError
+from gamespiel.errors import InvalidValueError
 from gamespiel.measure.board import file as files
 from gamespiel.measure.board import verification
 from gamespiel.measure.board.agents import describe, read_agents
@@ -24,6 +27,9 @@ from gamespiel.measure.board.benchmark import DealSet
 from gamespiel.measure.board.episodes import pick_output
 from gamespiel.measure.board.file import BoardError, read_bytes, write_board
 from gamespiel.measure.board.jobs import Job, explain_episode
+from gamespiel.measure.board.meetings import describe_meeting
+from gamespiel.measure.board.model_replay import explain_difference
+from gamespiel.measure.board.replays import ReplayError, check_chances
 from gamespiel.measure.board.verification import inspect_board
 from tests.gamespiel.endpoints.models import Body, ModelStub, chatty, status
 from tests.gamespiel.measure.board.conftest import LATER, Edit, find_rows, forge, play, read, shrink
@@ -38,7 +44,9 @@ def test_an_honest_board_passes(board: Path, capsys: pytest.CaptureFixture[str])
     assert report.findings == []
     # random: 1 trace, 1 blackjack, 6 leduc_poker, 4 goofspiel; the search 7 of them.
     assert report.episodes == 2 * (12 + 12 + 7)
-    assert [note for note in report.notes if "--quick" not in note] == []
+    assert [note.partition(":")[0] for note in report.notes] == [
+        "3 of 3 pairs of agents that can meet have no meeting", "--quick",
+    ]  # fmt: skip
     assert main(["verify", str(board)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "everything that can be checked is as it says" in shown and "62 episodes with" in shown
@@ -184,6 +192,52 @@ def test_probabilities_are_those_of_choices(model_board: Path) -> None:
     assert change("leduc_poker", 0, 0.5) == []  # nothing shows that it was another one
     assert change("leduc_poker", 0, 0.0) and change("leduc_poker", 0) and change("leduc_poker", 0, 0.5, 0.5)
     assert change("goofspiel", -1, 0.5)
+    assert change("leduc_poker", 0, 0.1234567) and change("leduc_poker", 0, 5e-7)  # of seven places
+
+
+def test_probabilities_are_not_all_tiny() -> None:
+    """Each of 1e-6 was at most 1.5e-6. Of two actions, two have a product of 1/(n c) of 1e11, three 4e16."""
+    check_chances([1e-6, 1e-6], [2, 2])
+    with pytest.raises(ReplayError, match=r"as low as these come at most once in 1e\+15 episodes"):
+        check_chances([1e-6] * 3, [2] * 3)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "same"),
+    [
+        (0.5, 0.509, True), (0.5, 0.511, False), (0.009, 0.005, True), (0.009, 0.004, False),
+        (0.009, 1e-6, False), (2e-6, 1e-6, True), (4e-6, 1e-6, False),
+    ],
+)  # fmt: skip
+def test_a_models_probability_is_near_and_alike(theirs: float, ours: float, same: bool) -> None:
+    row, played = ({"history": [1], "chances": [chance]} for chance in (theirs, ours))
+    assert (explain_difference(row, played) == "") == same == (explain_difference(played, row) == "")
+
+
+def test_a_quick_look_does_not_search_where_a_policy_writes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """But for a loss that is called a fault."""
+    shrink(monkeypatch, ("leduc_poker",))
+    path = tmp_path / "board.json"
+    play(path, "tiny=model:tiny", track="unmasked")
+
+    def refuse(self: MctsOpponent, view: object) -> int:
+        raise ValueError("it searched")
+
+    monkeypatch.setattr(MctsOpponent, "act", refuse)
+    assert inspect_board(path, quick=True).findings == []
+    assert "it searched" in inspect_board(path).findings[0]
+    data = read(path)
+    row = next(row for row in find_rows(data, 0, "leduc_poker") if row["opponent"] != "random")
+    row.update(score=None, result="fault", error="broke")
+    write_board(path, data)
+    assert any("it searched" in line for line in inspect_board(path, quick=True).findings)
+
+
+def test_a_seed_of_a_replay_is_checked_before_it(board: Path) -> None:
+    with pytest.raises(InvalidValueError, match="--seed must be at least 0, not -1"):
+        verification.verify_board(board, seed=-1)
 
 
 def _raise(values: Any, key: int | str, by: float) -> None:
@@ -335,6 +389,8 @@ def test_agents_that_meet_are_verified(small: None, finished: Path, tmp_path: Pa
     rows = data["agents"][5]["episodes"]  # two vs random
     assert all(row["gave_up"] and row["score"] < 0.5 and "cost" not in row for row in rows)
     assert inspect_board(path).findings == []  # also where both move at once
+    notes = forge(path, lambda data: data["agents"].pop()).notes
+    assert any(note.startswith("1 of 3 pairs of agents that can meet have no meeting") for note in notes)
     data = play(masked, f"policy={finished}", "random", "untrained=model:tiny", meetings=True)
     assert [entry["name"] for entry in data["agents"][3:]] == ["policy vs random"]
     assert inspect_board(masked).findings == []
@@ -379,7 +435,11 @@ def test_a_move_that_openspiel_refuses_is_in_no_history(
         patch.setattr(LocalBackend, "play", refuse)
         data = play(path, "random", "first", meetings=True)
         assert any(row["result"] == "fault" for row in data["agents"][2]["episodes"])
-        assert inspect_board(path).findings == []
+        report = inspect_board(path)
+        assert report.findings == []
+        losers = {note.partition(":")[0]: note.partition("its faults are ")[2] for note in report.notes}
+        assert losers["'first'"] == "losses"
+        assert losers["'random vs first'"] == "losses of the agent that was to move"
     assert any("agents.2 'random vs first', episode" in line for line in inspect_board(path).findings)
 
 
@@ -442,8 +502,15 @@ def name_first(name: str) -> Callable[[bytes], bytes]:
 STRANGE: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda content: b"", "is no board: Expecting value"),
     (lambda content: b"\x00\xff\xfe", "is no board: 'utf-8' codec"),
-    (lambda content: b"[" * 100_000, "nested too deeply"),
-    (lambda content: b'{"a":' * 50 + b"1" + b"}" * 50, "nested more than 16 deep"),
+    (lambda content: (b"[" + b" " * 15) * 100_000, "nested too deeply"),
+    (lambda content: b'{"a":             ' * 50 + b"1" + b"}" * 50, "nested more than 16 deep"),
+    (lambda content: b"[" + b"[]," * 32 + b"0]", "more than 6 lists and objects, allowed: one per 16 bytes"),
+    (lambda content: json.dumps(dict.fromkeys(range(1001))).encode(), "1,001 names, allowed: 1,000"),
+    (replace(b'"results":{', b'"results":{"a":' + b"9" * 400 + b","), "the number 9999"),
+    (
+        replace(b'"results":{', b'"results":{"a":1e999,'),
+        "the number 1e999 was given, allowed: -1e+16 … 1e+16",
+    ),
     (replace(b'"score":', b'"score":NaN,"x":'), "NaN was given"),
     (replace(b'"score":', b'"score":1e999,"x":'), "is no board"),
     (replace(b'"score":', b'"score":0,"score":'), "has the name 'score' twice"),
@@ -455,7 +522,7 @@ STRANGE: list[tuple[Callable[[bytes], bytes], str]] = [
     (name_first("rand\u200bom"), r"the name 'rand\u200bom'"),
     (name_first("FIRST"), "the names 'FIRST' and 'first'"),
     (edit_episode(history="0"), "agents.0.episodes.0.history"),
-    (edit_episode(history=[10**30]), "agents.0.episodes.0.history."),
+    (edit_episode(history=[10**10]), "agents.0.episodes.0.history."),
     (lambda content: edit(content, lambda data: data.update(format="x")), "has the format 'x'"),
     (lambda content: edit(content, lambda data: data.update(benchmark="x")), "is of the benchmark 'x'"),
 ]
@@ -466,6 +533,47 @@ def test_a_strangers_file_is_a_named_error(board: Path, change: Callable[[bytes]
     with pytest.raises(BoardError) as error:
         files.parse_board(change(board.read_bytes()), "FILE")
     assert said in str(error.value) and len(str(error.value)) < 1000
+
+
+def test_brackets_of_replies_are_no_lists_and_one_wrong_episode_is_enough(board: Path) -> None:
+    """Pydantic keeps what is wrong with each, which takes 1,000 times the memory of a byte."""
+    content = board.read_bytes()
+    reply = '\\"[' * 50_000
+    read_back = files.parse_board(edit_episode(replies=[reply])(content), "FILE")
+    assert read_back["agents"][0]["episodes"][0]["replies"] == [reply]
+    with pytest.raises(BoardError) as error:
+        files.parse_board(edit(content, lambda data: data["agents"][0].update(episodes=[0] * 9)), "FILE")
+    assert isinstance(error.value.__cause__, ValidationError) and error.value.__cause__.error_count() == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(0, "boards are not written so"), (-0.0, "score: the file says -0.0, and")]
+)
+def test_a_number_is_written_in_one_way(board: Path, value: float, said: str) -> None:
+    def change(data: dict[str, Any]) -> None:
+        rows = [row for entry in data["agents"] for row in entry["episodes"]]
+        next(row for row in rows if row["score"] == 0)["score"] = value
+
+    assert any(said in line for line in forge(board, change, results=False).findings)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"name": "x"}, "line 2: entry: agent: Field required"),
+        (
+            {"name": "x", "agent": "x", "kind": "baseline", "track": None},
+            "line 2: 'x': agent 'x' is no baseline",
+        ),
+        (describe_meeting("x", "first", "masked"), "'x vs first' is no meeting of two agents before it"),
+    ],
+)
+def test_an_entry_that_is_none_beside_a_board(board: Path, entry: dict[str, Any], said: str) -> None:
+    loaded = files.load_board(board)
+    lines = [files.describe_head(loaded), {"entry": entry}]
+    board.with_name("board.json.journal").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(BoardError, match=f"{said}.*; without this file, what was played"):
+        files.open_journal(loaded, board)
 
 
 def test_a_board_that_is_too_large_is_not_read(board: Path, monkeypatch: pytest.MonkeyPatch) -> None:
