@@ -27,7 +27,6 @@ from gamespiel.measure.differences import (
     compare_all,
     finish_family,
     share_by_entry,
-    share_confidence,
 )
 from gamespiel.measure.ratings import ELO, rate_games
 
@@ -83,7 +82,7 @@ def simulate(
             scores = tuple(row.tolist())
             columns[f"game {game}"] = {"first": Column(scores, scores, (-1.0, 1.0)), "second": still}
         error = values.std(axis=1, ddof=1) / math.sqrt(deals)
-        half = error * stdtrit(deals - 1, (1 + share_confidence(0.95, len(family_truths))) / 2)
+        half = error * stdtrit(deals - 1, 1 - 0.025 / len(family_truths))
         wrong["Student"] += bool((abs(values.mean(axis=1) - truths) > half + 1e-12).any())
         for name, anytime in (("planned", False), ("looked at", True)):
             family = compare_all(names, columns, detect=0.05, anytime=anytime)

@@ -234,9 +234,12 @@ def measure_moves(arguments: argparse.Namespace, opponents: tuple[str, str]) -> 
 
 
 def is_same_match(one: Row, other: Row) -> bool:
-    """Returns whether two rows are of the same games, or of the same states."""
+    """Returns whether two rows are of the same games, or of the same states on such a machine."""
     same = all(one.get(key) == other[key] for key in ("game", "params", "opponents", "seed"))
-    return same and ("positions" in one) == ("positions" in other)
+    if "positions" not in other:
+        return same and "positions" not in one
+    alike = all(one["machine"][key] == other["machine"][key] for key in ("cpu", "cores"))
+    return same and "positions" in one and alike
 
 
 def describe(row: Row) -> str:

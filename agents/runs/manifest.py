@@ -97,7 +97,10 @@ def digest_manifest(folder: Path) -> str:
     manifest = _read(folder)
     for name in POLICY_FILES:
         if (count := len(manifest["files"].get(name, ()))) != 1:
-            raise ManifestError(f"{NAME} has {count} digests of {name}, needed: one")
+            raise ManifestError(
+                f"{NAME} has {count} digests of {name}, needed: one; after a kill in the midst of a change "
+                "there are two, and another checkpoint has one"
+            )
     return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 

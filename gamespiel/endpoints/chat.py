@@ -118,12 +118,17 @@ class Chat:
             self._sleep(min(retries.pause(tried, asked), max(deadline - time.monotonic(), 0.0)))
         raise AssertionError("the last try returns or raises")
 
-    def classify_failure(self, error: EndpointError) -> str:
+    def classify_failure(self, error: EndpointError, answered: bool = False) -> str:
         """Returns the type of a failure: "request_refused" ends one episode, "llm_failure" ends them all.
 
         An endpoint that refuses its very first request refuses all of them.
+
+        Args:
+            error: The failure.
+            answered: Whether an earlier client of it had an answer.
         """
-        return REFUSED if isinstance(error, RefusedError) and self.usage.requests else LOST
+        known = answered or self.usage.requests > 0
+        return REFUSED if known and isinstance(error, RefusedError) else LOST
 
     def close(self) -> None:
         """Closes the connections. Threads that wait for a reply, or ask for one later, get ClosedError."""

@@ -186,8 +186,8 @@ def finish_family(
 ) -> list[Difference]:
     """Returns differences with their intervals and p-values.
 
-    All intervals together are right with a probability of 95%, and so are all claims by adjusted p-values.
-    Exact differences do not count among them.
+    All intervals together are right with a probability of 95%, however they depend on each other
+    (Bonferroni), and so are all claims by adjusted p-values. Exact differences do not count among them.
 
     Args:
         differences: The differences.
@@ -200,7 +200,7 @@ def finish_family(
     sampled = [one for one in differences if not one.estimate.exact]
     p_values = [one.estimate.p_value(planned=not anytime) for one in sampled]
     if shares is None:
-        adjusted, shares = adjust_by_holm(p_values), [1 / len(sampled)] * len(sampled) if sampled else []
+        adjusted, shares = adjust_by_holm(p_values), [1 / len(sampled) for _ in sampled]
     else:
         adjusted = [min(1.0, p / share) for p, share in zip(p_values, shares, strict=True)]
     finished = (
@@ -254,11 +254,3 @@ def share_by_entry(place: int) -> float:
     of any number of agents are together less than 1: those of a place are 1/(place - 1) - 1/place.
     """
     return 1 / (place * (place - 1) ** 2)
-
-
-def share_confidence(confidence: float, members: int) -> float:
-    """Returns the confidence of each interval of a family, so that all are right with ``confidence``.
-
-    It is Bonferroni's, which holds however the intervals depend on each other.
-    """
-    return 1 - (1 - confidence) / max(1, members)

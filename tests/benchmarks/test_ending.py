@@ -97,6 +97,19 @@ def test_a_place_of_ones_own(cwd: Path) -> None:
     assert not (cwd / "runs").exists()
 
 
+def test_results_have_the_command_without_folders(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "sys.argv", ["/srv/me/benchmarks/sample.py", "--out", f"{cwd}/x.json", "--games", "a b"]
+    )
+    results = sample(["--out", "x.json"])
+    assert results["command"] == "python -m benchmarks.sample --out x.json --games 'a b'"
+    rows = [{"machine": 1, "game": "go"}]
+    for games in ("go", "hex"):  # a row that is there already keeps its command
+        monkeypatch.setattr("sys.argv", ["benchmarks/sample.py", games])
+        rows = ending.end({"benchmark": "sample", "rows": [*rows, {"game": games}]}, Path("y.json"))["rows"]
+    assert [row.get("command", "").split()[-1] for row in rows] == ["go", "go", "hex"]
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

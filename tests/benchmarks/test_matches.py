@@ -36,6 +36,15 @@ def test_the_stronger_search_wins_and_is_seated_as_said() -> None:
         assert play_game("clobber", config, (weak, strong), number=3, seat=1 - seat).score == 0.0
 
 
+def test_seconds_are_of_a_machine_and_games_are_not() -> None:
+    match = {"game": "go", "params": {}, "opponents": ["mcts", "first"], "seed": 0}
+    one, other = ({"machine": {"cpu": "x", "cores": cores}} for cores in (1, 2))
+    assert matches.is_same_match(match | one | {"games": 4}, match)
+    states = match | {"positions": 8}
+    assert matches.is_same_match(states | one, states | one) and not matches.is_same_match(states, match)
+    assert not matches.is_same_match(states | one, states | other)
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

@@ -487,6 +487,23 @@ def keep_units(board: Board, name: str, rows: list[Row]) -> None:
             board.played[name, task, deal] = unit_rows
 
 
+def check_deals(board: Board) -> None:
+    """Raises unless every episode is that of its deal.
+
+    Raises:
+        BoardError: one is another, as in a board of another version.
+    """
+    for unit, rows in board.played.items():
+        for match, row in zip(board.list_matches(unit), rows, strict=True):
+            for key in ("task_id", "seed", "seat", "opponent"):
+                if row[key] != getattr(match, key):
+                    raise BoardError(
+                        f"the board has other episodes than its deals: {quote(unit[0])}, {match}: {key} is "
+                        f"{row[key]!r:.80}, and the deal has {getattr(match, key)!r:.80}: it is of another "
+                        "version, or was changed; gamespiel verify says more"
+                    )
+
+
 def describe_head(board: Board) -> dict[str, str]:
     """Returns the first line of a board's journal."""
     return {"deals": board.deals.name, "track": board.track}

@@ -263,7 +263,8 @@ class _Asked:
         except TimeoutError:
             text = f"its replies took {self._most:g} s"
         except EndpointError as error:
-            if self._chat.classify_failure(error) == LOST:
+            # Requests of this episode that were answered before a stop are not asked again.
+            if self._chat.classify_failure(error, answered=self._number > 0) == LOST:
                 raise
             text = str(error)[:LONGEST_ERROR]
         tokens = {name: getattr(usage, name) for name in TOKENS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import combinations
@@ -272,19 +272,21 @@ def _compare_all(
         singles = [single for single in singles if single.estimate.deals]
         if singles:
             differences.append(pool_differences(singles))
-            more.append(
-                {"tasks": len(singles), "faults": _count_faults(columns, played[first], played[second])}
-            )
+            more.append({"tasks": len(singles), "faults": _count_faults(columns, played, first, second)})
             shares.append(share_by_entry(places[second]))
     keys = ("first", "second", "deals", "difference", "low", "high", "p_value")
     rows = [one.to_dict() for one in finish_family(differences, anytime=True, shares=shares)]
     return [{key: row[key] for key in keys} | counts for row, counts in zip(rows, more, strict=True)]
 
 
-def _count_faults(tasks: Iterable[str], one: Deals, other: Deals) -> int:
+def _count_faults(columns: Columns, played: Mapping[str, Deals], first: str, second: str) -> int:
     """Returns the deals that two agents played, and that are left out because one of them had a fault."""
-    pairs = (pair for task in tasks for pair in zip(one.get(task, ()), other.get(task, ()), strict=False))
-    return sum(any(_score_deal(rows) is None for rows in pair) for pair in pairs)
+    count = 0
+    for task, by_agent in columns.items():
+        both = min(len(played[name].get(task, ())) for name in (first, second))
+        pairs = zip(by_agent[first].estimates[:both], by_agent[second].estimates[:both], strict=True)
+        count += sum(None in pair for pair in pairs)
+    return count
 
 
 def _rate(board: Board, name: str, tasks: Sequence[str], deals: Deals) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
+from glob import escape
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from itertools import combinations, islice
@@ -30,6 +31,7 @@ from gamespiel.measure.board.file import (
     Board,
     BoardError,
     Unit,
+    check_deals,
     describe_head,
     find_wrong_entries,
     load_board,
@@ -137,6 +139,7 @@ def play_board(options: BoardOptions, console: Console | None = None) -> dict[st
         kinds = {name: entry["kind"] for name, entry in board.entries.items()}
         check_priced(prices, kinds | {agent.name: agent.kind for agent in agents})
         journal = open_journal(board, options.path)
+        check_deals(board)
         entries = [describe(agent, board.track) for agent in agents]
         if options.meetings:
             entries += _pair_agents(board, entries, console)
@@ -158,6 +161,7 @@ def show_board(path: Path) -> dict[str, Any]:
         BoardError: it is no board, or its episodes are not those of its deals.
     """
     written, board = read_board(path), load_board(path)
+    check_deals(board)
     data = make_data(board, written["versions"], summarize(board))
     if data["agents"] != written["agents"]:
         raise BoardError(f"{str(path)!r} has other episodes than its deals: gamespiel verify says where")
@@ -251,6 +255,13 @@ def _play(
         return
     planned = sum(1 for name in names for _ in board.list_units(name))
     print_plain(console, f"{len(missing):,} deals to play, of {planned:,}")
+    if files := set(options.path.parent.glob(f"{escape(options.path.name)}.*.begun")):
+        for file in files & {_find_said(board, unit, options.path) for unit in board.played}:
+            file.unlink()  # a kill came between the deal's record and this
+        if count := len(files & {_find_said(board, unit, options.path) for unit in missing}):
+            print_plain(
+                console, f"{count:,} of them were begun: what endpoints said in these is not asked again"
+            )
     begun = _limit_units(missing, board, options)
     spoke = time.monotonic()
     play = _play_here if options.processes == 1 else _play_there

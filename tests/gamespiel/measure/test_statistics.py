@@ -15,7 +15,6 @@ from gamespiel.measure.differences import (
     compare_all,
     finish_family,
     share_by_entry,
-    share_confidence,
 )
 from gamespiel.measure.means import (
     Estimate,
@@ -98,7 +97,6 @@ def test_holm_by_hand() -> None:
     # In order: 4 * 0.005, 3 * 0.01, 2 * 0.03, and 0.04, which may not be below the 0.06 before it.
     assert adjust_by_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert adjust_by_holm([0.5, 0.9]) == [1, 1] and adjust_by_holm([]) == []
-    assert share_confidence(0.95, 10) == pytest.approx(0.995) and share_confidence(0.95, 0) == 0.95
 
 
 def test_whoever_enters_later_takes_nothing_from_the_pairs_before() -> None:
@@ -109,6 +107,8 @@ def test_whoever_enters_later_takes_nothing_from_the_pairs_before() -> None:
     columns = {"hex": {name: Column(values, values, (0.0, 1.0)) for name in "abc"}}
     pairs = compare_all("abc", columns, detect=0.05, anytime=True)
     finished = finish_family(pairs, anytime=True, shares=[1 / 2, 1 / 12, 1 / 12])
+    third = pairs[1].estimate.interval(1 - 0.05 / 3, planned=False)  # of a family that is known before
+    assert (pairs[1].low, pairs[1].high) == pytest.approx(third)
     assert (finished[0].low, finished[0].high) == pairs[0].estimate.interval(0.975, planned=False)
     assert (finished[2].low, finished[2].high) == pairs[2].estimate.interval(1 - 0.05 / 12, planned=False)
 

@@ -97,6 +97,12 @@ def test_what_was_said_is_that_of_one_model_and_one_line_each(
         begun.write_text(f"{first}\n{json.dumps(json.loads(first) | {'seconds': 'few'})}\n")
         with pytest.raises(BoardError, match=r"begun', line 2: seconds: .* valid number, not 'few'; without"):
             play(path, f"one=openai:n@{model.url}", **options)
+        # It answered in this episode, so a refusal loses the episode, and does not stop the command again.
+        begun.write_text(f"{first}\n")
+        model.faults = [status(400)]
+        play(path, f"one=openai:n@{model.url}", **options)
+    (rows,) = list_episodes(path)
+    assert ["400" in row.get("error", "") for row in rows] == [True] + [False] * (len(rows) - 1)
 
 
 def test_an_entry_of_a_journal_that_is_none_is_named(small: None, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ from gamespiel.measure.board.benchmark import (
     parse_deals,
     resolve_opponent,
 )
-from gamespiel.measure.board.file import BoardError, load_board, lock_board
+from gamespiel.measure.board.file import BoardError, digest_episodes, load_board, lock_board, write_board
 from gamespiel.measure.board.results import summarize
 from gamespiel.measure.board.run import BoardOptions
 from gamespiel.measure.board.table import describe_agent, format_rating, list_labels, print_board
@@ -405,6 +405,18 @@ def test_agents_meet_on_the_deals_of_the_board(
     with pytest.raises(BoardError, match="would have 7 agents and meetings, allowed: 6"):
         play(path, *agents, "random")
     assert not list(tmp_path.glob("*.journal"))  # who was refused leaves nothing
+
+
+def test_deals_of_another_version_are_not_gone_on_with(board: Path) -> None:
+    data = read(board)
+    for row in find_rows(data, 0, "leduc_poker")[:6]:  # the first deal, against three anchors
+        row["task_id"] += 1
+    data["agents"][0]["episodes_sha256"] = digest_episodes("random", data["agents"][0]["episodes"])
+    write_board(board, data)
+    with pytest.raises(
+        BoardError, match=r"'random', leduc_poker, deal 0, .*: task_id is \d+, and the deal has"
+    ):
+        play(board, "random", rounds=3)
 
 
 def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:
