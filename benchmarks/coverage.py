@@ -107,8 +107,8 @@ MOST_RATED = 60
 def simulate_board(agents: int, deals: int, boards: int, seed: int) -> dict[str, float]:
     """Returns the share of boards of equals with a difference that is wrong.
 
-    In a deal everybody wins the two seats with the same chances, which its cards decide. What was read before
-    an agent entered is not calculated again: it is the same.
+    In a deal everybody wins the two seats with the same chances, which its cards decide. Readings before an
+    agent entered are not calculated: its entry does not change them.
     """
     generator, wrong = np.random.default_rng([seed, agents, deals]), 0
     names = [f"agent {place}" for place in range(1, agents + 1)]

@@ -110,8 +110,8 @@ def end(results: dict[str, Any], out: Path | None, draw: Draw | None = None) -> 
         ValueError: the results have a number that JSON lacks, as NaN. Nothing is written.
     """
     copy = dict(json.loads(json.dumps(results, allow_nan=False)))
-    if (made_by := command(results["benchmark"])) is not None:
-        copy = _note(copy, made_by, out)
+    if (line := command(results["benchmark"])) is not None:
+        copy = _note(copy, line, out)
     text = json.dumps(copy)
     try:
         path = _write(text + "\n", results["benchmark"], out)
@@ -165,11 +165,11 @@ def path_of(out: Path, name: str) -> Path:
     return out if _is_file(out) else out / f"{name}.json"
 
 
-def _note(results: dict[str, Any], made_by: str, out: Path | None) -> dict[str, Any]:
+def _note(results: dict[str, Any], line: str, out: Path | None) -> dict[str, Any]:
     if "machine" in results or "rows" not in results:
-        return {"benchmark": results["benchmark"], "command": made_by, **results}
+        return {"benchmark": results["benchmark"], "command": line, **results}
     before = rows_there(out, results["benchmark"])
-    rows = [row if row in before else {**row, "command": made_by} for row in results["rows"]]
+    rows = [row if row in before else {**row, "command": line} for row in results["rows"]]
     return {**results, "rows": rows}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 import httpx
@@ -54,6 +54,16 @@ def parse_endpoint(text: str) -> Endpoint:
     """Returns the endpoint that "openai:MODEL@URL" or "MODEL@URL" names, with its key from the environment.
 
     Raises:
+        ArgumentError: the text is written in another way, or the key cannot be sent.
+    """
+    endpoint = parse_address(text)
+    return replace(endpoint, api_key=key_for(endpoint.base_url))
+
+
+def parse_address(text: str) -> Endpoint:
+    """Returns the endpoint that "openai:MODEL@URL" or "MODEL@URL" names, without a key.
+
+    Raises:
         ArgumentError: the text is written in another way.
     """
     model, at, url = text.removeprefix(PREFIX).rpartition("@")
@@ -64,7 +74,7 @@ def parse_endpoint(text: str) -> Endpoint:
         )
     if not at:
         raise ArgumentError(f"endpoint: {text!r} was given, allowed: {USAGE}")
-    return Endpoint(model, url, key_for(url))
+    return Endpoint(model, url)
 
 
 def key_for(base_url: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gamespiel.config import Config, from_dict, presets, resolve, saved_config
 from gamespiel.endpoints import PREFIX, USAGE
-from gamespiel.endpoints.endpoint import parse_endpoint
+from gamespiel.endpoints.endpoint import parse_address, parse_endpoint
 from gamespiel.errors import InvalidValueError
 from gamespiel.kinds import KINDS, kind_of
 from gamespiel.measure.agents import UNTRAINED, Agent, find_checkpoint
@@ -34,7 +34,7 @@ _NO_WRITERS = (
 _WORD = r"[A-Za-z0-9_.+-]{1,40}"
 _LABEL = re.compile(rf"({_WORD})=(.+)", re.DOTALL)
 _UNCLEAR = re.compile(r"^ | $|  | = ")
-"""What no name may have: tables show a name as "NAME = AGENT", and fold it at spaces."""
+"""Parts that no name may have: tables show a name as "NAME = AGENT", and fold it at spaces."""
 
 LONGEST_NAME = 200
 """The most characters of an agent's name."""
@@ -220,7 +220,7 @@ def _explain_kind(kind: str, spec: str) -> str:
 
 def _is_endpoint(spec: str) -> bool:
     try:
-        parse_endpoint(spec)
+        parse_address(spec)  # a key that is wrong here makes no file wrong
     except ArgumentError:
         return False
     return spec.startswith(PREFIX)

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -31,11 +28,12 @@ from gamespiel.measure.board.agents import (
     list_tasks,
 )
 from gamespiel.measure.board.benchmark import MOST_DEALS, NAME, DealSet, parse_deals
+from gamespiel.measure.board.limits import read_limited
 from gamespiel.measure.board.meetings import find_wrong_meeting, list_meeting_tasks
 from gamespiel.measure.journal import Journal, Row
 from gamespiel.measure.play import Match
 from task_gym.errors import quote
-from task_gym.files import NO_JSON, explain_json, read_file, read_finite, write_atomically
+from task_gym.files import NO_JSON, explain_json, read_file, write_atomically
 from task_gym.remote.protocol import MOST_COUNTED
 
 try:
@@ -49,23 +47,8 @@ FORMAT = "gamespiel leaderboard 2"
 LARGEST = 256 << 20
 """The most bytes of a board, unpacked."""
 
-DEEPEST = 16
-"""The most lists and objects in one another."""
-
-DENSEST = 16
-"""The fewest bytes of a file per list or object: honest boards have more, and each takes 100 in memory."""
-
 MOST_AGENTS = 1000
 """The most agents and meetings of a board."""
-
-MOST_NAMES = 1000
-"""The most names in an object: a board's results have one for each agent or meeting."""
-
-LARGEST_NUMBER = 1e16
-"""The largest number."""
-
-_OPENINGS = re.compile(rb'"(?:[^"\\]+|\\.)*+"?|([\[{])', re.DOTALL)
-"""The beginnings of lists and objects, and strings, whose brackets are none."""
 
 
 class BoardError(ConfigError):
@@ -337,19 +320,9 @@ def parse_board(content: bytes, where: str) -> dict[str, Any]:
         BoardError: it is no board; the message says where.
     """
     try:
-        _check_density(content)
-        document = json.loads(
-            content.decode("utf-8"),
-            parse_int=partial(_read_number, int),
-            parse_float=partial(_read_number, float),
-            parse_constant=read_finite,
-            object_pairs_hook=_read_object,
-        )
-        _check_depth(document)
-        data = _join_about(document)
-        shaped = _SHAPE.validate_python(data)
+        shaped = _SHAPE.validate_python(_join_about(read_limited(content)))
     except ValidationError as error:
-        raise BoardError(f"{where} is no board: {_explain_shape(error)}") from error
+        raise BoardError(f"{where} is no board: {explain_shape(error)}") from error
     except NO_JSON as error:
         raise BoardError(f"{where} is no board: {explain_json(error)}") from error
     if shaped["format"] != FORMAT:
@@ -379,55 +352,14 @@ def _check_shape(shape: TypeAdapter[Any], value: Any, where: str) -> None:
     try:
         shape.validate_python(value)
     except ValidationError as error:
-        raise BoardError(f"{where}: {_explain_shape(error)}") from error
+        raise BoardError(f"{where}: {explain_shape(error)}") from error
 
 
-def _explain_shape(error: ValidationError) -> str:
+def explain_shape(error: ValidationError) -> str:
+    """Returns where a value has another type than it must, and which value is there."""
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place or 'it'}: {first['msg']}, not {first['input']!r:.60}"
-
-
-def _check_density(content: bytes) -> None:
-    """Raises ValueError if a text has more lists and objects than a board of its length."""
-    most = len(content) // DENSEST
-    if content.count(b"[") + content.count(b"{") > most:  # as replies full of brackets have, too
-        openings = (token for token in _OPENINGS.finditer(content) if token.lastindex)
-        if next(islice(openings, most, None), None):
-            raise ValueError(f"it has more than {most:,} lists and objects, allowed: one per {DENSEST} bytes")
-
-
-def _read_number(kind: Callable[[str], float], text: str) -> float:
-    if not -LARGEST_NUMBER <= (number := kind(text)) <= LARGEST_NUMBER:
-        raise ValueError(
-            f"the number {text:.40} was given, allowed: {-LARGEST_NUMBER:g} … {LARGEST_NUMBER:g}"
-        )
-    return number
-
-
-def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(pairs) > MOST_NAMES:
-        raise ValueError(f"an object has {len(pairs):,} names, allowed: {MOST_NAMES:,}")
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"an object has the name {twice!r:.60} twice")
-    return members
-
-
-def _check_depth(value: Any) -> None:
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > DEEPEST:
-            raise ValueError(f"its lists and objects are nested more than {DEEPEST} deep")
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
 
 
 def _join_about(document: Any) -> Any:

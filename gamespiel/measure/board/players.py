@@ -33,7 +33,7 @@ from gamespiel.measure.board.episodes import (
     read_ending,
     sit_opposite,
 )
-from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, TOKENS, BoardError
+from gamespiel.measure.board.file import LONGEST_ERROR, LONGEST_REPLY, TOKENS, BoardError, explain_shape
 from gamespiel.measure.board.replays import DIGITS
 from gamespiel.measure.journal import Journal, Row
 from gamespiel.measure.options import EndpointOptions
@@ -48,8 +48,8 @@ if TYPE_CHECKING:  # baselines play without a learning library
 
 
 @with_config(ConfigDict(extra="forbid", strict=True))
-class SaidShape(TypedDict):
-    """The types of what an endpoint said at one request, or why it said nothing, and what that cost."""
+class RequestShape(TypedDict):
+    """The types of a request to an endpoint: its reply, or why there was none, and what that cost."""
 
     place: Annotated[int, Field(ge=0)]
     number: Annotated[int, Field(ge=0)]
@@ -60,17 +60,17 @@ class SaidShape(TypedDict):
     seconds: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
-_SAID = TypeAdapter(SaidShape)
+_REQUEST = TypeAdapter(RequestShape)
 
-Said = Journal[tuple[int, int]]
-"""What endpoints said in one deal, by the place of their match and the number of the request there."""
+Requests = Journal[tuple[int, int]]
+"""The requests of one deal, by the place of their match and their number there."""
 
 
-def open_said(file: Path) -> Said:
-    """Returns what endpoints said in a deal that was begun before, if there is a file of it.
+def open_requests(file: Path) -> Requests:
+    """Returns the requests of a deal that was begun before, if there is a file of them.
 
-    They are not asked for it again: who played badly, and was lost then, would have a second try. A reply is
-    in the file before it is played, so a kill loses only requests that are not answered yet.
+    Endpoints are not asked again: who played badly, and was lost then, would have a second try. A reply is in
+    the file before it is played, so a kill loses only requests that are not answered yet.
 
     Raises:
         BoardError: the file cannot be read.
@@ -78,11 +78,9 @@ def open_said(file: Path) -> Said:
 
     def find_key(row: Row) -> tuple[int, int]:
         try:
-            _SAID.validate_python(row)
+            _REQUEST.validate_python(row)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "it"
-            raise BoardError(f"{place}: {first['msg']}, not {first['input']!r:.60}") from error
+            raise BoardError(explain_shape(error)) from error
         return row["place"], row["number"]
 
     return Journal(file, find_key, BoardError, "without this file, its deal is played from the beginning")
@@ -96,10 +94,10 @@ class Opened:
 
     Attributes:
         options: As given.
-        said: What endpoints said in the deal under way.
+        requests: The requests of the deal under way.
     """
 
-    said: Said
+    requests: Requests
 
     def __init__(self, options: EndpointOptions) -> None:
         self.options = options
@@ -224,11 +222,11 @@ class _Asked:
     Args:
         chat: The model.
         match: The episode, as the model has it.
-        opened: The options, and what was said before in this deal.
+        opened: The options, and the requests of this deal so far.
     """
 
     def __init__(self, chat: Chat, match: Match, opened: Opened) -> None:
-        self._chat, self._match, self._said = chat, match, opened.said
+        self._chat, self._match, self._requests = chat, match, opened.requests
         self._trace = match.task.startswith(TRACE)
         most = opened.options.episode_s
         self._most = EPISODE_S["trace" if self._trace else "game"] if most is None else most
@@ -242,16 +240,16 @@ class _Asked:
             EndpointError: the endpoint is away or refuses.
         """
         key = self._match.place, self._number
-        if (said := self._said.played.get(key)) is None:
-            said = dict(zip(("place", "number"), key, strict=True)) | self._ask(messages)
-            self._said.keep(said)
+        if (request := self._requests.played.get(key)) is None:
+            request = dict(zip(("place", "number"), key, strict=True)) | self._ask(messages)
+            self._requests.keep(request)
         self._number += 1
-        self._seconds += said["seconds"]
-        if said["failed"]:
-            raise NoReplyError(said["text"])
-        self._spent.add(Usage(*(said[name] for name in TOKENS)))
-        self._counted &= said["prompt_tokens"] > 0
-        return str(said["text"])
+        self._seconds += request["seconds"]
+        if request["failed"]:
+            raise NoReplyError(request["text"])
+        self._spent.add(Usage(*(request[name] for name in TOKENS)))
+        self._counted &= request["prompt_tokens"] > 0
+        return str(request["text"])
 
     def _ask(self, messages: Sequence[Message]) -> Row:
         began, usage, failed = time.monotonic(), Usage(), True

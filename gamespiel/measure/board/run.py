@@ -42,7 +42,7 @@ from gamespiel.measure.board.file import (
     write_board,
 )
 from gamespiel.measure.board.meetings import describe_meeting, explain_no_meeting, list_meeting_tasks
-from gamespiel.measure.board.players import MeetingPlayer, Opened, make_player, open_said, play_deal
+from gamespiel.measure.board.players import MeetingPlayer, Opened, make_player, open_requests, play_deal
 from gamespiel.measure.board.prices import check_priced, read_prices
 from gamespiel.measure.board.results import summarize
 from gamespiel.measure.journal import Journal, Row
@@ -256,9 +256,9 @@ def _play(
     planned = sum(1 for name in names for _ in board.list_units(name))
     print_plain(console, f"{len(missing):,} deals to play, of {planned:,}")
     if files := set(options.path.parent.glob(f"{escape(options.path.name)}.*.begun")):
-        for file in files & {_find_said(board, unit, options.path) for unit in board.played}:
+        for file in files & {_locate_requests(board, unit, options.path) for unit in board.played}:
             file.unlink()  # a kill came between the deal's record and this
-        if count := len(files & {_find_said(board, unit, options.path) for unit in missing}):
+        if count := len(files & {_locate_requests(board, unit, options.path) for unit in missing}):
             print_plain(
                 console, f"{count:,} of them were begun: what endpoints said in these is not asked again"
             )
@@ -269,14 +269,14 @@ def _play(
     for done, (unit, rows) in enumerate(played, 1):
         journal.keep({"unit": list(unit), "rows": rows})
         board.played[unit] = rows
-        _find_said(board, unit, options.path).unlink(missing_ok=True)
+        _locate_requests(board, unit, options.path).unlink(missing_ok=True)
         if time.monotonic() - spoke > EVERY:
             spoke = time.monotonic()
             print_plain(console, f"  {done:,} of {len(missing):,} deals: {unit[0]}, {unit[1]}")
 
 
-def _find_said(board: Board, unit: Unit, path: Path) -> Path:
-    """Returns the file of what endpoints say in a deal, which is there until the deal is over.
+def _locate_requests(board: Board, unit: Unit, path: Path) -> Path:
+    """Returns the file of a deal's requests to endpoints, which is there until the deal is over.
 
     Its name follows from all that is played: other deals, tracks and models of the same name have others.
     """
@@ -314,7 +314,7 @@ class _Players:
         """Returns the records of a unit, in the order of its matches."""
         if unit[0] not in self._players:
             self._players[unit[0]] = self._make_player(unit[0])
-        self._opened.said = open_said(_find_said(self._board, unit, self._path))
+        self._opened.requests = open_requests(_locate_requests(self._board, unit, self._path))
         return play_deal(self._players[unit[0]], self._board.list_matches(unit))
 
     def _make_player(self, name: str) -> MatchPlayer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from gamespiel.endpoints.chat import EndpointError
 from gamespiel.measure.board import agents, run
 from gamespiel.measure.board.file import BoardError
+from gamespiel.measure.board.run import BoardOptions, play_board
 from gamespiel.measure.board.verification import inspect_board
 from tests.gamespiel.endpoints.models import Body, ModelStub, choices, status
 from tests.gamespiel.measure.board.conftest import play, read, shrink
@@ -73,13 +76,18 @@ def test_who_is_lost_in_a_deal_has_no_second_try(
         assert last["cost"]["completion_tokens"] == 2 * len(last["replies"])
     assert inspect_board(cut).findings == []
     assert not begun.exists() and not list(tmp_path.glob("*.journal"))
+    begun.touch()  # as if a kill had come between the deal's record and this file's end
+    with ModelStub(answer_first) as model, pytest.raises(EndpointError):
+        model.faults = [status(403)]
+        play(cut, *names, **options, rounds=2)
+    assert not begun.exists()
 
 
 def test_what_was_said_is_that_of_one_model_and_one_line_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shrink(monkeypatch, ("leduc_poker",))
-    path, options = tmp_path / "board.json", {"track": "unmasked", "concurrency": 1}
+    path, options = tmp_path / "board.json", dict[str, Any](track="unmasked", concurrency=1)
     with ModelStub(answer_first) as model:
         for name in ("m", "n"):
             path.unlink(missing_ok=True)
@@ -99,8 +107,10 @@ def test_what_was_said_is_that_of_one_model_and_one_line_each(
             play(path, f"one=openai:n@{model.url}", **options)
         # It answered in this episode, so a refusal loses the episode, and does not stop the command again.
         begun.write_text(f"{first}\n")
-        model.faults = [status(400)]
-        play(path, f"one=openai:n@{model.url}", **options)
+        model.faults, output = [status(400)], io.StringIO()
+        names = (f"one=openai:n@{model.url}",)
+        play_board(BoardOptions(path, names, **options), Console(file=output, width=200))
+    assert "1 of them were begun: what endpoints said in these is not asked again" in output.getvalue()
     (rows,) = list_episodes(path)
     assert ["400" in row.get("error", "") for row in rows] == [True] + [False] * (len(rows) - 1)
 

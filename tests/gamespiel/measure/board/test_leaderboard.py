@@ -184,7 +184,10 @@ ENDPOINT = {"kind": "endpoint", "track": "unmasked"}
         (CHECKPOINT | {"agent": "my runs/a", "name": "my runs/a"}, ""),
     ],
 )
-def test_no_agent_of_a_file_passes_for_another(about: dict[str, Any], said: str) -> None:
+def test_no_agent_of_a_file_passes_for_another(
+    about: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "wrong\n")  # makes no file wrong
     found = explain_entry({"name": "x"} | about, about["track"] or MASKED)
     assert said in found and bool(said) == bool(found)
 
@@ -385,15 +388,22 @@ def test_agents_meet_on_the_deals_of_the_board(
     games = {name: rating["games"] for name, rating in meetings["ratings"].items()}
     assert games == {"one": 2, "two": 2, "mcts:4": 1}
     tables = render_tables(data, {})
-    # Two faults are more than one and than 5%: whoever was to move has lost. Seat 0 begins in goofspiel's
-    # empty history with seat 1, at once; in leduc_poker after two cards.
-    broken = load_board(path)
-    for unit in broken.list_counted("one vs two"):
-        for row in broken.played[unit]:
-            cards = row["history"][:2] if unit[1] == "leduc_poker" else []
-            row |= {"score": None, "result": "fault", "returns": None, "history": cards}
-    pair = summarize(broken)["games"]["meetings"]["pairs"]["one vs two"]
-    assert (pair["score"], pair["faults"], pair["deals"]) == (0.5, 8, 4)
+    # Two deals with faults are more than one and than 5%. In leduc_poker seat 0 is to move after two cards,
+    # and has lost. In goofspiel both are to move at once: a half each, as before.
+    for seat, lost in ((0, 0.0), (1, 1.0)):
+        broken, others = load_board(path), []
+        for unit in broken.list_counted("one vs two"):
+            for row in broken.played[unit]:
+                fault: dict[str, Any] = {"score": None, "result": "fault", "returns": None}
+                if unit[1] == "goofspiel":
+                    row |= fault | {"history": []}
+                elif row["seat"] == seat:
+                    row |= fault | {"history": row["history"][:2]}
+                else:
+                    others.append(row["score"])
+        pair = summarize(broken)["games"]["meetings"]["pairs"]["one vs two"]
+        assert pair["score"] == pytest.approx(((lost + sum(others) / 2) / 2 + 0.5) / 2)
+        assert (pair["faults"], pair["deals"], len(others)) == (6, 4, 2)
     assert "<td>one = first\nvs two = first</td>" in tables and "<td>one = first\n- mcts:4</td>" in tables
     for most in (1, 37, None):
         play(parts, *agents, meetings=True, rounds=2, games=most)
@@ -439,14 +449,17 @@ def test_ratings_do_not_move_with_who_else_is_there(board: Path) -> None:
 
 def test_faults_above_a_small_share_are_losses(board: Path) -> None:
     """``first`` has eight deals: one may be left out, two are more than one and than 5%."""
-    counts = []
+    counts, left_out = [], []
     for count in (1, 2):
         data = load_board(board)
         for unit in data.list_counted("first")[-count:]:
             data.played[unit][0] |= {"score": None, "result": "fault"}
-        rows = summarize(data)["games"]["agents"]["first"]["tasks"]
+        part = summarize(data)["games"]
+        rows = part["agents"]["first"]["tasks"]
         counts.append([(rows[task]["deals"], rows[task]["faults"]) for task in ("leduc_poker", "goofspiel")])
+        left_out.append([row["faults"] for row in part["differences"]])
     assert counts == [[(2, 0), (1, 1)], [(2, 1), (2, 1)]]
+    assert left_out == [[1, 0, 0], [0, 0, 0]]  # the search does not enter goofspiel
 
 
 def test_moves_are_compared_with_the_best_ones(board: Path) -> None:

@@ -30,6 +30,7 @@ from gamespiel.measure.board.jobs import Job, explain_episode
 from gamespiel.measure.board.meetings import describe_meeting
 from gamespiel.measure.board.model_replay import explain_difference
 from gamespiel.measure.board.replays import ReplayError, check_chances
+from gamespiel.measure.board.results import summarize
 from gamespiel.measure.board.verification import inspect_board
 from tests.gamespiel.endpoints.models import Body, ModelStub, chatty, status
 from tests.gamespiel.measure.board.conftest import LATER, Edit, find_rows, forge, play, read, shrink
@@ -363,6 +364,10 @@ def test_what_a_model_wrote_is_read_again(
     assert any("no idea" in row["replies"] for row in rows)
     assert all(row["cost"]["completion_tokens"] == 2 * len(row["replies"]) for row in rows)
     cost = data["results"]["games"]["agents"]["talker"]["cost"]
+    counted = files.load_board(path)
+    del counted.played["talker", "goofspiel", 0][0]["cost"]["prompt_tokens"]
+    others = summarize(counted)["games"]["agents"]["talker"]["cost"]
+    assert cost["counted"] == cost["episodes"] == others["episodes"] == others["counted"] + 1
     monkeypatch.setenv("COLUMNS", "120")
     assert main(["leaderboard", "--board", str(path), "--prices", "talker=0:1000000"]) == 0
     assert f" {cost['completion_tokens']:.3g} dollars" in capsys.readouterr().out
