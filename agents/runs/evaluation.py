@@ -27,11 +27,12 @@ class Measured:
     Attributes:
         episodes: Number of episodes that count.
         faults: Number of backend failures, which are left out.
-        score: Mean score in [0, 1] with its 95% interval, which is normal; of equal scores, that of bounded
-            values.
+        score: Mean score with its 95% interval: that of bounded values if all are scores in [0, 1], and the
+            normal one of rewards.
         success: Share of scores above 0.5 with its 95% Wilson interval.
-        returns: Mean return of the seat with its 95% normal interval, unbounded if all are equal. None if the
-            environment gives no returns, or for several games, whose units differ (chips, points).
+        returns: Mean return of the seat with its 95% normal interval, too narrow if wins are rare, and unbounded if
+            all are equal. None if the environment gives no returns, or for several games, whose units differ
+            (chips, points).
         illegal_rate: Illegal actions per action.
         length: Turns per episode.
         legal_mass: Mean unmasked probability of the legal answers per turn; None without a language model.
