@@ -23,7 +23,8 @@ SAMPLED_NOTE = (
     "score, success, return: mean and 95% interval (of the score, that of values in [0, 1], whatever they "
     "are; of the success rate, Wilson's; of returns the normal one, too narrow if wins are rare, and none "
     "if all are equal). illegal moves: share of moves that the game refused; behind a mask there are none. "
-    "legal mass: probability that the model gives to the legal answers when nothing masks it (- if no model plays)."
+    "legal mass: probability that the model gives to the legal answers when nothing masks it (- if no model "
+    "plays)."
 )
 """Printed below ``evaluation_table`` of games."""
 
