@@ -31,8 +31,8 @@ class Measured:
             normal one of rewards.
         success: Share of scores above 0.5 with its 95% Wilson interval.
         returns: Mean return of the seat with its 95% normal interval, too narrow if wins are rare, and
-            unbounded if all are equal. None if the environment gives no returns, or for several games, whose units differ
-            (chips, points).
+            unbounded if all are equal. None if the environment gives no returns, or for several games, whose
+            units differ (chips, points).
         illegal_rate: Illegal actions per action.
         length: Turns per episode.
         legal_mass: Mean unmasked probability of the legal answers per turn; None without a language model.
